@@ -1,6 +1,6 @@
 """The fair-share discipline on the shapes by which KAI measures itself, each beside its bar. Processor time.
 
-    python -m bench.fairshare [--only SHAPE]
+python -m bench.fairshare [--only SHAPE]
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _World:
         self.jobs += 1
         name = f"ns/job-{self.jobs:05}"
         ask = Ask(requests=(("cpu", 1000), ("memory", 1 << 30)), devices=WholeGpus(gpus))
-        self.intake.apply(GroupSeen(GroupFacts(name, pods, priority=priority, created_s=float(self.jobs))))
+        self.intake.apply(GroupSeen(GroupFacts(name, pods, priority=priority, created_s=float(self.jobs), queue=queue)))
         for at in range(pods):
             who = PodIdentity(group=name, queue=queue, order=at, since_s=1.0)
             if node:

@@ -183,18 +183,10 @@ def project(**own: Any) -> list[Object]:
 
 
 @pytest.mark.parametrize("weight", [None, 0])
-def test_a_project_over_its_quota_without_weight_is_told_the_field(told: Told, weight: float | None) -> None:
-    world = [*project(quota=1, weight=weight), pod("t/k", 2, labels={KAI_QUEUE: "proj"})]
-    text = told("pod/k", *world)
-    assert "requested 2 GPUs, used 0, quota 1 of queue proj" in text
-    assert "spec.resources.gpu.overQuotaWeight is 0 or not set" in text
-    assert "evicted" not in text
-    assert "not decided on files" not in text
-    by_weight, by_quota = told.remedies("pod/k", *world)
-    assert by_weight["words"] == "Raise spec.resources.gpu.overQuotaWeight of queue proj from 0 to 1."
-    patch = "kubectl patch queues.scheduling.run.ai proj --type=merge"
-    assert by_weight["commands"] == [f"""{patch} -p='{{"spec":{{"resources":{{"gpu":{{"overQuotaWeight":1}}}}}}}}'"""]
-    assert by_quota["words"] == "Raise spec.resources.gpu.quota of queue proj from 1 to 2."
+def test_a_project_without_weight_goes_beyond_its_quota_where_there_is_room(told: Told, weight: float | None) -> None:
+    """The weight decides who yields, and not who starts."""
+    text = told("pod/k", *project(quota=1, weight=weight), pod("t/k", 2, labels={KAI_QUEUE: "proj"}))
+    assert "pods n: t/k" in text
 
 
 def test_a_project_at_its_limit_is_told_the_limit_that_suffices(told: Told) -> None:
@@ -224,12 +216,11 @@ def test_only_pods_on_nodes_are_called_allocated_where_they_alone_explain_the_li
     assert "from 3 to 5" in remedy["words"]
 
 
-def test_workloads_that_have_to_be_evicted_are_named(told: Told) -> None:
+def test_work_of_a_queue_above_its_share_yields_and_is_named(told: Told) -> None:
     world = living(node("n", 8), kai_queue("a", quota=4, weight=1), kai_queue("b", quota=4, weight=1))
     taker = pod("t/taker", 8, on="n", labels={KAI_QUEUE: "b"}, status={"phase": "Running"})
     text = told("pod/k", *world, taker, pod("t/k", 4, labels={KAI_QUEUE: "a"}))
-    assert "other workloads have to be evicted for it: t/taker" in text
-    assert "files" not in text
+    assert "n: t/k preempted t/taker" in text
 
 
 def test_a_kai_group_whose_queue_does_not_exist_is_told_the_nearest(told: Told) -> None:

@@ -106,7 +106,11 @@ def _job(made: World, rng: Random, name: str, queue: str, created_s: float) -> N
     ask = Ask(requests=(("cpu", 100), ("memory", 1000)), devices=devices)
     is_preemptible = priority < 100
     made.intake.apply(
-        GroupSeen(GroupFacts(name, minimum, priority=priority, is_preemptible=is_preemptible, created_s=created_s))
+        GroupSeen(
+            GroupFacts(
+                name, minimum, priority=priority, is_preemptible=is_preemptible, created_s=created_s, queue=queue
+            )
+        )
     )
     runs = rng.random() < 0.6
     for at in range(pods):
@@ -157,7 +161,8 @@ def _check_limits(made: World) -> None:
     for pod, allocation in cluster.pods.items():
         if pod in cluster.terminating and not any(pod == move for move in _moved(made)):
             continue
-        leaf = last.tree.leaf(allocation.who.queue)
+        facts = cluster.gangs[allocation.who.group].facts
+        leaf = last.tree.leaf(facts.queue) if facts is not None else None
         assert leaf is not None
         for node in leaf.path:
             for at in EACH:

@@ -210,6 +210,7 @@ def _group(case: Case, job: Job) -> GroupFacts:
         roles=roles,
         requirement=_wish(case, job.topology),
         priority=job.priority,
+        queue=job.queue if case.is_kai else "",
         # Before the first cycle, which is at second 0; the order of the jobs stands for the moments.
         created_s=float(job.created_order - len(case.jobs)),
         stale_since_s=None if job.stale_for_seconds is None else -job.stale_for_seconds,

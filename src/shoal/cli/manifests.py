@@ -13,6 +13,7 @@ from shoal.cli.misspelled_names import misspelled_name_warnings
 from shoal.cli.policy_names import parse_policies
 from shoal.cli.unmatched_selectors import unmatched_selector_warnings
 from shoal.engine.cluster import Cluster
+from shoal.engine.cycle import STEPS
 from shoal.engine.cycle_state import Step
 from shoal.engine.events import PodArrived, PodBound
 from shoal.engine.intake import Intake
@@ -20,9 +21,12 @@ from shoal.engine.kube_profile import KubeProfiles
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES, Builder
+from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.settings import Settings
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
+from shoal.sim.kai_queues import kai_queues
+from shoal.sim.kai_rounds import discipline_of, grouped
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
@@ -46,6 +50,8 @@ class Loaded:
     now_s: float
     queued: Queued | None = None
     """None if no manifest mentions queues."""
+    fairshare: Fairshare | None = None
+    """None if there are no queues of KAI."""
     warnings: Sequence[str] = ()
     errors: Sequence[UserError] = ()
     """Errors of objects that are left out."""
@@ -60,6 +66,8 @@ def rounds_of(
 ) -> Rounds:
     """Its rounds, behind queues where there are any."""
     intake, placement = loaded.intake, loaded.placement
+    if loaded.fairshare is not None:
+        steps = (*loaded.fairshare.steps(), *(STEPS if steps is None else steps))
     if loaded.queued is None:
         return Rounds(intake, placement, seed=seed, now_s=loaded.now_s, steps=steps, keep_terminating=keep_terminating)
     queues, pods = loaded.queued.kueue.queues, loaded.queued.pods
@@ -98,6 +106,9 @@ def loaded_of(
     queues = _queues(documents)
     manifests = manifest_cluster_of(without_queue_objects(documents if queues is None else queues.documents), added)
     hold_queued_pods(documents, manifests)
+    fairshare = discipline_of(kai_queues(documents))
+    if fairshare is not None:
+        manifests.events = grouped(manifests.events)
     warnings = list(manifests.warnings)
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
@@ -118,7 +129,7 @@ def loaded_of(
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
-    return Loaded(manifests, intake, placement, now_s, queued, warnings)
+    return Loaded(manifests, intake, placement, now_s, queued, fairshare, warnings)
 
 
 def _queues(documents: Sequence[Document]) -> QueuedWorld | None:

@@ -12,6 +12,9 @@ from shoal.api.resources import PODS
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.engine.events import PodBound
+from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
+from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES
 from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
 from shoal.engine.queues.disciplines.volcano.amounts import requests_of
 from shoal.engine.queues.disciplines.volcano.queue_tree import Usage
@@ -20,10 +23,10 @@ from shoal.sim.kai_queues import kai_queues, kai_units
 from shoal.sim.volcano_queues import is_queue as is_volcano
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
 from shoal.store.held_pods import HeldPod
-from shoal.views.other_queues import OtherQueue
+from shoal.views.other_queues import KAI, OtherQueue
 from shoal.views.queue_backlog import plain
 
-VOLCANO, KAI = "Volcano", "KAI"
+VOLCANO = "Volcano"
 _MADE = ("default", "root")
 """Queues that Volcano makes when it starts."""
 _KAI_NAMES = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
@@ -102,6 +105,7 @@ def _of_volcano(documents: Sequence[Document], waiting: Mapping[str, int]) -> It
 def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
     queues = kai_queues(documents)
     bound = [event for event in loaded.manifests.events if isinstance(event, PodBound)]
+    shares = fair_facts(loaded.cluster, fair_queues(queues.values())).tree.nodes
     usage_by_queue = queue_usage(queues, kai_units(documents, bound, loaded.now_s).all.values())
     for name, queue in sorted(queues.items()):
         used = usage_by_queue.get((name, "allocated"), {})
@@ -114,6 +118,7 @@ def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str,
             _of_resources({resource: queue.quota(resource) for resource in _KAI_NAMES}),
             _of_resources({resource: amount for resource, amount in used.items() if amount}),
             waiting.get(f"{KAI} queue {name}", 0),
+            _of_resources(dict(zip(RESOURCES, shares[name].fair_share, strict=True)) if name in shares else {}),
         )
 
 

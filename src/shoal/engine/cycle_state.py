@@ -31,6 +31,8 @@ class CycleState:
     """Pods whose nominations of earlier cycles were withdrawn in this one, to be decided again."""
     made_again: int = 0
     """How many of these were made again."""
+    kept: frozenset[str] = frozenset()
+    """Gangs that a queue discipline has decided about in this cycle: no later step tries them."""
     is_cut: bool = False
     """It was ended by that, with some not yet tried."""
 

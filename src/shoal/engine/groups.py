@@ -63,6 +63,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """Its pods yield all together or not at all, also those above the minimum."""
     has_fixed_minimum: bool = False
     """Whether the API server lets no one change the minimum."""
+    queue: str = ""
+    """The KAI queue in which it is: the fair-share discipline decides about it, and no other step of a cycle."""
     created_s: float = 0.0
     """When its object was created."""
     succeeded: int = 0

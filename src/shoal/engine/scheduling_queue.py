@@ -9,6 +9,7 @@ try it.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from heapq import heapify, heappop, heappush, heapreplace
 
 from shoal.engine.cluster import Cluster
@@ -25,7 +26,8 @@ class SchedulingQueue:
 
     __slots__ = ("_aside", "_cluster", "_heap", "_helped", "_pending")
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, kept: AbstractSet[str] = frozenset()) -> None:
+        """`kept`: gangs that are left out."""
         self._cluster = cluster
         self._pending = cluster.pending
         cluster.pending.note_nodes(cluster.static_changes.end)
@@ -33,7 +35,7 @@ class SchedulingQueue:
         self._helped = False
         self._heap: list[Head] = [*cluster.pending.heads()]
         for gang in cluster.gangs:
-            if gang.waiting:
+            if gang.waiting and gang.name not in kept:
                 self._heap.append((*gang_order(cluster, gang), gang.name, gang))
         heapify(self._heap)
 

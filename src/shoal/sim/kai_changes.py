@@ -16,29 +16,22 @@ from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     NO_QUEUE,
     OVER_LIMIT,
     OVER_QUOTA,
-    POD_SCHEDULING_ERRORS,
     unschedulable_reason,
 )
 from shoal.engine.queues.facts import Amounts
 from shoal.sim.queue_corrections import choice_words
 from shoal.store.held_pods import HeldPod, QueueChange
 from shoal.units.near_texts import nearest_name
-from shoal.views.enumeration import few
 
 _QUEUES, _GROUPS = "queues.scheduling.run.ai", "podgroups.scheduling.run.ai"
 _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
 """The engine's units per unit of a queue's fields."""
-_NAMES = {"gpu": "GPUs", "cpu": "thousandths of a core", "memory": "MB of memory"}
 _MOST_LEAVES = 3
-_MOST_NAMES = 4
 
 UsageOf = Callable[[str, bool], Amounts]
 
 
-def held_by_kai_queue(
-    queues: Mapping[str, Queue], unit: AdmissionUnit, usage_of: UsageOf, victims: Sequence[str] | None
-) -> HeldPod:
-    """`victims`: the workloads that have to be evicted for it; None if it would not start after evictions."""
+def held_by_kai_queue(queues: Mapping[str, Queue], unit: AdmissionUnit, usage_of: UsageOf) -> HeldPod:
     requested = unit.amounts(unit.waiting.values())
     is_bound = unit.is_non_preemptible
     name = unit.spec.queue
@@ -54,14 +47,6 @@ def held_by_kai_queue(
         changes = (tuple(each.raised() for each in short),)
         if field == "limit" and any(each.requested > each.most for each in short):
             help_ = "The workload alone requests more than the limit: waiting does not help."
-    elif code == POD_SCHEDULING_ERRORS:
-        short = [each for each in _shortages(path, "quota", requested, usage_of) if not each.weight]
-        if victims is not None:
-            names = few(sorted(victims), _MOST_NAMES)
-            message = "other workloads have to be evicted for it" + (f": {names}" if names else "")
-        elif short:
-            message = "; ".join(each.words() for each in short)
-            changes = (tuple(each.weighted() for each in short), tuple(each.raised() for each in short))
     return HeldPod(code, message, help_, f"KAI queue {name}", group, changes)
 
 
@@ -73,27 +58,10 @@ class _Shortage(NamedTuple):
     used: int
     most: int
 
-    @property
-    def weight(self) -> float:
-        return self.queue.weight(self.resource)
-
-    def words(self) -> str:
-        requested, used, quota = (
-            f"{each / _UNITS[self.resource]:g}" for each in (self.requested, self.used, self.most)
-        )
-        what = _NAMES[self.resource]
-        return (
-            f"requested {requested} {what}, used {used}, quota {quota} of queue {self.queue.name}, whose "
-            f"spec.resources.{self.resource}.overQuotaWeight is 0 or not set, so that it gets nothing beyond its quota"
-        )
-
     def raised(self) -> QueueChange:
         after = math.ceil((self.used + self.requested) / _UNITS[self.resource])
         before = self.most / _UNITS[self.resource]
         return self._change(self.field, int(before) if before.is_integer() else before, after)
-
-    def weighted(self) -> QueueChange:
-        return self._change("overQuotaWeight", 0, 1)
 
     def _change(self, field: str, before: float, after: float) -> QueueChange:
         return QueueChange(_QUEUES, self.queue.name, ("spec", "resources", self.resource, field), before, after)

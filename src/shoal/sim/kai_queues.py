@@ -1,12 +1,12 @@
-"""Decides which pods of a set of manifests KAI's queues hold back for lack of quota, with the engine's quota tree.
+"""Finds the pods of a set of manifests that KAI's queues hold back: at a limit, beyond a quota, or without a queue.
 
-Rejected: evicting pods to return quota. On a cluster that needs pods that end and others that are created; for
-manifests, the reason says that other pods would have to be evicted.
+What waits for room on nodes, or for others to yield, is not held: the rounds decide about it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,19 +18,16 @@ from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.evidence import Evidences
 from shoal.engine.intake import Intake
 from shoal.engine.pod_identity import PodIdentity
-from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, GangSpec
+from shoal.engine.queues.disciplines.kai.admission_unit import GangSpec
 from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
-from shoal.engine.queues.disciplines.kai.objects import Queue, minimum_of, parts_of
-from shoal.engine.queues.disciplines.kai.queue_quotas import SETTINGS
-from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
-from shoal.engine.queues.disciplines.kai.quota_tree_updater import QuotaTreeUpdater
-from shoal.engine.queues.disciplines.kai.unschedulable_reasons import OVER_LIMIT, OVER_QUOTA, POD_SCHEDULING_ERRORS
+from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, minimum_of, parts_of
+from shoal.engine.queues.disciplines.kai.queue_usage import QueueUsage, queue_usage
+from shoal.engine.queues.disciplines.kai.unschedulable_reasons import POD_SCHEDULING_ERRORS
 from shoal.engine.queues.facts import Amounts
-from shoal.engine.queues.kueue import Kueue
-from shoal.engine.queues.reasons import Wait
-from shoal.engine.queues.state import Queues
-from shoal.engine.reasons import Evidence
-from shoal.sim.kai_changes import UsageOf, held_by_kai_queue
+from shoal.engine.reasons import Code, Evidence
+from shoal.sim.kai_changes import held_by_kai_queue
+from shoal.sim.kai_rounds import decided
 from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.run.ai/"
@@ -67,35 +64,40 @@ def kai_units(documents: Sequence[Document], events: Iterable[Event], now_s: flo
 def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, HeldPod]:
     """The reason by held pod."""
     queues = kai_queues(documents)
-    if not queues:
+    cycle = decided(queues, events, now_s)
+    if cycle is None:
         return {}
     units = kai_units(documents, events, now_s)
-    # Only those that nodes can hold use quota.
+    on_nodes = queue_usage(queues, units.all.values())
     hopeless = _hopeless(units, events)
-    on_nodes = _usage_of(queues, units)
-    victims = _admit_all(units, _quota_tree(queues, events, units, hopeless, now_s), now_s)
-    with_admitted = _usage_of(queues, units)
     found: dict[str, HeldPod] = {}
     for unit in units.all.values():
         if not unit.waiting or not unit.spec.is_known or not unit.is_ready:
             # A gang with missing pods waits for them, not for quota.
             continue
-        kept = held_by_kai_queue(queues, unit, on_nodes, victims.get(unit.key))
-        if kept.code not in (OVER_LIMIT, OVER_QUOTA) and unit.key not in hopeless:
-            kept = held_by_kai_queue(queues, unit, with_admitted, victims.get(unit.key))
-        if unit.key not in hopeless or kept.code != POD_SCHEDULING_ERRORS:
-            found |= dict.fromkeys(unit.waiting, kept)
+        has_queue = cycle.tree.leaf(unit.spec.queue) is not None
+        is_over = cycle.why.get(unit.spec.name) in (Code.OVER_LIMIT, Code.OVER_QUOTA)
+        if has_queue and (not is_over or unit.key in hopeless):
+            continue
+        kept = held_by_kai_queue(queues, unit, partial(_usage_now, on_nodes))
+        if kept.code == POD_SCHEDULING_ERRORS:
+            # Not pods on nodes alone explain it, but those that come before it as well.
+            kept = held_by_kai_queue(queues, unit, partial(_usage, cycle))
+        found |= dict.fromkeys(unit.waiting, kept)
     return found
 
 
-def _usage_of(queues: Mapping[str, Queue], units: AdmissionUnits) -> UsageOf:
-    """As of now."""
-    usage = queue_usage(queues, units.all.values())
+def _usage_now(usage: QueueUsage, queue: str, is_non_preemptible: bool) -> Amounts:
+    return usage.get((queue, "allocatedNonPreemptible" if is_non_preemptible else "allocated"), {})
 
-    def usage_of(queue: str, is_non_preemptible: bool) -> Amounts:
-        return usage.get((queue, "allocatedNonPreemptible" if is_non_preemptible else "allocated"), {})
 
-    return usage_of
+def _usage(cycle: FairshareCycle, queue: str, is_non_preemptible: bool) -> Amounts:
+    """What a queue holds once all is decided."""
+    node = cycle.tree.nodes.get(queue)
+    if node is None:
+        return {}
+    held = node.non_preemptible if is_non_preemptible else node.allocated
+    return dict(zip(RESOURCES, held, strict=True))
 
 
 def _hopeless(units: AdmissionUnits, events: Iterable[Event]) -> frozenset[str]:
@@ -114,39 +116,6 @@ def _hopeless(units: AdmissionUnits, events: Iterable[Event]) -> frozenset[str]:
 
 def _is_too_large(found: Evidence) -> bool:
     return bool(found.nodes) and (not found.nearest or any(lack.total < lack.asked for lack in found.shortfalls))
-
-
-def _quota_tree(
-    queues: Mapping[str, Queue], events: Iterable[Event], units: AdmissionUnits, hopeless: Container[str], now_s: float
-) -> Kueue:
-    kueue = Kueue(Queues(SETTINGS))
-    updater = QuotaTreeUpdater(kueue.queues)
-    for event in events:
-        updater.hear(event)
-    updater.refresh(queues)
-    for unit in units.all.values():
-        facts = unit.facts()
-        if facts is not None and (unit.active or unit.key not in hopeless):
-            kueue.put_workload(facts, now_s)
-    return kueue
-
-
-def _admit_all(units: AdmissionUnits, kueue: Kueue, now_s: float) -> dict[str, list[str]]:
-    """Returns the units for which others have to be evicted, with these."""
-    victims: dict[str, list[str]] = {}
-    for _ in range(_MAX_CYCLES):
-        if kueue.is_idle:
-            break
-        decisions = kueue.cycle(now_s)
-        for waiting in decisions.waiting:
-            if waiting.why is Wait.VICTIMS:
-                victims.setdefault(waiting.workload, [])
-        for preempted in decisions.preempted:
-            victims.setdefault(preempted.beneficiary, []).append(preempted.workload)
-        for admitted in decisions.admitted:
-            unit: AdmissionUnit = units.all[admitted.workload]
-            units.admit(unit, now_s)
-    return victims
 
 
 def _gang_spec(groups: Mapping[str, KaiPodGroup], pod: str, who: PodIdentity) -> GangSpec | None:

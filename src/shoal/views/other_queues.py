@@ -11,6 +11,8 @@ from rich.text import Text
 from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 from shoal.views.resource_units import in_order, words
 
+KAI = "KAI"
+
 Amounts = Mapping[str, float]
 
 
@@ -29,6 +31,8 @@ class OtherQueue(msgspec.Struct, frozen=True):
     """By pods on nodes, its own and those of queues below it."""
     waiting: int
     """Gangs, and pods of no gang, that it keeps back."""
+    share: Amounts = {}
+    """KAI: its fair share of what the nodes have now."""
 
 
 def show_other_queues(console: Console, queues: Sequence[OtherQueue], *, is_first: bool = False) -> None:
@@ -38,8 +42,13 @@ def show_other_queues(console: Console, queues: Sequence[OtherQueue], *, is_firs
             console.print()
         console.print(Text(f"queues of {project}", "bold"))
         rows = [_row(each) for each in queues if each.project == project]
-        headings = ["queue", "below", "used", "limit", "own", "wait"]
-        show_table(console, headings, [NAME, KIND, WORDS, WORDS, WORDS, NUMBER], rows)
+        headings = ["queue", "below", "used", "limit", "own", "fair share", "wait"]
+        kinds = [NAME, KIND, WORDS, WORDS, WORDS, WORDS, NUMBER]
+        if project != KAI:
+            rows = [[*row[:5], *row[6:]] for row in rows]
+            headings.remove("fair share")
+            del kinds[5]
+        show_table(console, headings, kinds, rows)
 
 
 def _row(queue: OtherQueue) -> list[Cell]:
@@ -52,6 +61,7 @@ def _row(queue: OtherQueue) -> list[Cell]:
         _told(queue.used),
         _told(queue.limit),
         _told(queue.quota),
+        _told(queue.share),
         Text(f"{queue.waiting:,}", "red" if queue.waiting else "dim"),
     ]
 

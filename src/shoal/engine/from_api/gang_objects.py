@@ -81,6 +81,8 @@ class GangReader:
             requirement=self._topologies.kai_requirement(spec.topology_constraint, here.below("topologyConstraint")),
             priority=priority,
             is_preemptible=is_preemptible,
+            queue=spec.queue,
+            created_s=created.timestamp() if (created := group.metadata.creation_timestamp) is not None else 0.0,
         )
 
     def _kai_parts(self, spec: KaiPodGroupSpec, where: Where) -> Iterator[GangSubgroup]:

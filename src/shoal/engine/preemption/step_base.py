@@ -27,7 +27,10 @@ class PreemptionStepBase(ABC):
         self._ahead: AfterTerminations | None = None
 
     def run(self) -> None:
-        preemptors_in_order(self.round.cluster, self._ask, may_ask=self.may_ask)
+        kept = self.round.kept
+        preemptors_in_order(
+            self.round.cluster, self._ask, may_ask=lambda claim: claim.name not in kept and self.may_ask(claim)
+        )
         if self._ahead is not None:
             self._ahead.close()
 

@@ -21,7 +21,7 @@ def allocate(state: CycleState) -> None:
     placed = fitter.pod
     intentions = state.intentions
     names, allocations = cluster.names, cluster.pods
-    queue = SchedulingQueue(cluster)
+    queue = SchedulingQueue(cluster, state.kept)
     departures = Departures(cluster)
     while (head := queue.first()) is not None and not state.is_full():
         _, _, key, what = head

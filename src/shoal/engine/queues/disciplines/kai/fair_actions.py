@@ -300,8 +300,8 @@ def evict_stale(cycle: FairshareCycle, since_s: dict[str, float]) -> None:
     state, grace_s = cycle.state, cycle.settings.stale_grace_s
     stale: dict[str, float] = {}
     for job in cycle.jobs.values():
-        facts = job.gang.facts if job.gang is not None else None
-        if facts is None or facts.succeeded or not (active := job.active) or job.phase != BELOW_MINIMUM:
+        facts = job.facts
+        if facts.succeeded or not (active := job.active) or job.phase != BELOW_MINIMUM:
             continue
         began_s = facts.stale_since_s if facts.stale_since_s is not None else since_s.get(job.name, state.now_s)
         stale[job.name] = began_s

@@ -21,9 +21,10 @@ from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.gangs.next_pods import GangDemand, PodsToPlace
 from shoal.engine.gangs.search import Search
 from shoal.engine.pods import PodAllocation
-from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, jobs_of, sum_of
-from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree, is_within
-from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, gpu_options, total_amounts
+from shoal.engine.queues.disciplines.kai.fair_facts import charge, fair_facts
+from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, sum_of
+from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3, FairQueue, QueueNode, is_within
+from shoal.engine.queues.disciplines.kai.pod_amounts import gpu_options
 from shoal.engine.reasons import Code
 
 
@@ -60,9 +61,8 @@ class FairshareCycle:
         self.state = state
         self.cluster = state.cluster
         self.settings = settings
-        self.tree = QueueTree(queues, dict(usage))
-        self.amounts = PodAmounts(state.cluster)
-        self.jobs = {job.name: job for job in jobs_of(state.cluster, self.tree, self.amounts)}
+        facts = fair_facts(state.cluster, queues, settings.k, usage)
+        self.tree, self.jobs, self.amounts, self.total = facts.tree, facts.jobs, facts.amounts, facts.total
         self._log: list[tuple[FairJob, Amounts3]] = []
         """What was charged, in order; negative amounts were taken off."""
         self.why: dict[str, Code] = {}
@@ -73,17 +73,6 @@ class FairshareCycle:
         """Jobs that were given room, or that yielded."""
         self.versions: dict[QueueNode, int] = {}
         """Counts the changes of what each queue holds."""
-        pending, pods = state.cluster.pending, state.cluster.pods
-        for job in self.jobs.values():
-            held = sum_of(self.amounts.of(pods[pod].charge) for pod in job.active)
-            self._charge(job, held, 1)
-            waiting = job.gang.waiting if job.gang is not None else [job.name] if job.name in pending else []
-            wanted = sum_of([held, *(self.amounts.of(pending[pod].charge) for pod in waiting)])
-            for node in job.leaf.path:
-                for at in EACH:
-                    node.requested[at] += wanted[at]
-        self.total = total_amounts(state.cluster, self.amounts)
-        self.tree.divide(self.total, settings.k)
 
     # -- limits ------------------------------------------------------------------------------------------------------
 
@@ -140,8 +129,7 @@ class FairshareCycle:
     def note(self, job: FairJob, code: Code) -> None:
         """Why a job was not served, as found last."""
         self.why[job.name] = code
-        if job.gang is not None:
-            self.state.why[job.name] = code
+        self.state.why[job.name] = code
 
     def view_changed(self) -> None:
         """The facts are those of another time now: jobs that were decided about are read again."""
@@ -223,7 +211,7 @@ class FairshareCycle:
                     return False
             return True
         gang, claim = job.gang, job.claim
-        if gang is None or claim is None:
+        if claim is None:
             return False
         if whole:
             return place_gang(fitter, gang) is Code.PLACED
@@ -253,12 +241,9 @@ class FairshareCycle:
         job.changed()
 
     def _charge(self, job: FairJob, amounts: Amounts3, sign: int) -> None:
+        charge(job, amounts, sign)
         for node in job.leaf.path:
             self.versions[node] = self.versions.get(node, 0) + 1
-            for at in EACH:
-                node.allocated[at] += sign * amounts[at]
-                if not job.is_preemptible:
-                    node.non_preemptible[at] += sign * amounts[at]
 
 
 def _beyond(held: Amounts3, step: Amounts3, bounds: Sequence[int | None]) -> bool:

@@ -1,4 +1,5 @@
-"""Represents the jobs in KAI's queues: gangs, and pods on their own, each with its next step and with what it yields.
+"""Represents the jobs in KAI's queues with their next steps, and with what they yield. Every job is a gang: KAI groups
+single pods too.
 
 A step is what a job lacks to its minimum, all subgroups together; after that one pod. A job yields the same way
 backwards: single pods above its minimum, the least important and newest first, then all the rest together.
@@ -13,8 +14,9 @@ from dataclasses import dataclass, field
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.gang_members import Gang
+from shoal.engine.groups import GroupFacts
 from shoal.engine.preemption.eviction_units import parts_have_what_they_need
-from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor, pod_preemptor
+from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor
 from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, QueueTree
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts
 
@@ -28,23 +30,27 @@ JobOrderKey = tuple[int, int, float, float, str]
 
 @dataclass(slots=True, eq=False)
 class FairJob:
-    """A gang, or a pod without one. What is worked out of its pods is kept until `changed` is called."""
+    """A gang. What is worked out of its pods is kept until `changed` is called."""
 
-    name: str
     leaf: QueueNode
     cluster: Cluster
     amounts: PodAmounts
+    gang: Gang
+    facts: GroupFacts
     priority: int
     is_preemptible: bool
     created_s: float
     turn: float
-    gang: Gang | None = None
     _step: list[str] | None = None
     _step_amounts: Amounts3 = NOTHING
     _claim: Preemptor | None = None
     _phase: int = -1
     settled: set[str] = field(default_factory=set)
     """Pods that were moved in this cycle: they stay where they are now."""
+
+    @property
+    def name(self) -> str:
+        return self.gang.name
 
     @property
     def step(self) -> list[str]:
@@ -63,26 +69,21 @@ class FairJob:
     @property
     def is_simple(self) -> bool:
         """Whether its pods are placed one by one, wherever each of them fits."""
-        facts = self.gang.facts if self.gang is not None else None
-        return facts is None or (facts.requirement.is_empty and not facts.parts and not facts.roles)
+        facts = self.facts
+        return facts.requirement.is_empty and not facts.parts and not facts.roles
 
     @property
     def claim(self) -> Preemptor | None:
         """The next step as the engine places it; None if there is none."""
         if self._claim is None and self.step:
-            if self.gang is not None:
-                self._claim = gang_preemptor(self.cluster, self.gang)
-            else:
-                self._claim = pod_preemptor(self.cluster, self.name)
+            self._claim = gang_preemptor(self.cluster, self.gang)
         return self._claim
 
     @property
     def preempts(self) -> bool:
         """Whether others of its queue may have to yield to it."""
-        pending, gang = self.cluster.pending, self.gang
-        if gang is not None and (gang.facts is None or not gang.facts.preempts):
-            return False
-        return all(pending[pod].who.preempts for pod in (gang.waiting if gang is not None else self.step))
+        pending = self.cluster.pending
+        return self.facts.preempts and all(pending[pod].who.preempts for pod in self.gang.waiting)
 
     @property
     def phase(self) -> int:
@@ -94,8 +95,6 @@ class FairJob:
     def active(self) -> list[str]:
         """Pods that hold a place and keep it, the most important first."""
         pods, terminating = self.cluster.pods, self.cluster.terminating
-        if self.gang is None:
-            return [self.name] if self.name in pods and self.name not in terminating else []
         running = [pod for pod in self.gang.running if pod not in terminating]
         return sorted(running, key=lambda pod: (pods[pod].who.order, len(pod), pod)) if len(running) > 1 else running
 
@@ -117,8 +116,7 @@ class FairJob:
     def yields(self, gone: AbstractSet[str] = frozenset()) -> list[str]:
         """The pods that it gives up next, once some are gone: one above its minimum, or all."""
         active = [pod for pod in self.active if pod not in gone and pod not in self.settled]
-        facts = self.gang.facts if self.gang is not None else None
-        if facts is None or facts.is_evicted_whole or len(active) < 2 or self.settled:
+        if self.facts.is_evicted_whole or len(active) < 2 or self.settled:
             return active
         spare = next((pod for pod in reversed(active) if self._runs_without({*gone, pod})), None)
         return active if spare is None else [spare]
@@ -134,15 +132,13 @@ class FairJob:
 
     def _next_pods(self) -> list[str]:
         cluster, gang = self.cluster, self.gang
-        if gang is None:
-            return [self.name] if self.name in cluster.pending else []
-        if not gang.waiting or gang.facts is None or gang.fault:
+        if not gang.waiting or gang.fault:
             return []
         if not self.is_simple:
             claim = self._claim = gang_preemptor(cluster, gang)
             return claim.pods if claim is not None else []
         pending = cluster.pending
-        missing = gang.facts.minimum - self._active_count()
+        missing = self.facts.minimum - self._active_count()
         if missing > len(gang.waiting):
             return []
         waiting = list(gang.waiting)
@@ -151,16 +147,11 @@ class FairJob:
         return waiting[: max(missing, 1)]
 
     def _active_count(self) -> int:
-        gang = self.gang
-        if gang is None:
-            return int(self.name in self.cluster.pods)
-        terminating = self.cluster.terminating
-        return sum(pod not in terminating for pod in gang.running) if terminating else len(gang.running)
+        running, terminating = self.gang.running, self.cluster.terminating
+        return sum(pod not in terminating for pod in running) if terminating else len(running)
 
     def _phase_now(self) -> int:
-        if self.gang is None or self.gang.facts is None:
-            return AT_MINIMUM if self.active else BELOW_MINIMUM
-        facts, count = self.gang.facts, self._active_count()
+        facts, count = self.facts, self._active_count()
         if count < facts.minimum or (facts.parts and not self._has_parts()):
             return BELOW_MINIMUM
         if not facts.parts:
@@ -169,16 +160,15 @@ class FairJob:
 
     def _runs_without(self, gone: AbstractSet[str]) -> bool:
         """Whether it has what it needs when these pods are gone."""
-        facts = self.gang.facts if self.gang is not None else None
-        return facts is not None and self._active_count() - len(gone) >= facts.minimum and self._has_parts(gone)
+        return self._active_count() - len(gone) >= self.facts.minimum and self._has_parts(gone)
 
     def _has_parts(self, gone: AbstractSet[str] = frozenset()) -> bool:
         """Whether all parts that are needed have what they need."""
-        facts = self.gang.facts if self.gang is not None else None
-        if facts is None or not facts.parts:
+        if not self.facts.parts:
             return True
         pods = self.cluster.pods
-        return parts_have_what_they_need(facts, Counter(pods[pod].who.part for pod in self.active if pod not in gone))
+        left = Counter(pods[pod].who.part for pod in self.active if pod not in gone)
+        return parts_have_what_they_need(self.facts, left)
 
 
 def sum_of(amounts: Iterable[Amounts3]) -> Amounts3:
@@ -198,29 +188,13 @@ def _reversed(name: str) -> str:
 def jobs_of(cluster: Cluster, tree: QueueTree, amounts: PodAmounts) -> Iterator[FairJob]:
     """The jobs of a cluster in queues that may have some. Others are not looked at."""
     for gang in cluster.gangs:
-        pods = [*gang.running, *gang.waiting]
-        if not pods or gang.facts is None:
+        facts = gang.facts
+        leaf = tree.leaf(facts.queue) if facts is not None and facts.queue else None
+        if facts is None or leaf is None or not (gang.running or gang.waiting):
             continue
         members = [cluster.pods[pod] for pod in gang.running] + [cluster.pending[pod] for pod in gang.waiting]
-        leaf = tree.leaf(members[0].who.queue)
-        if leaf is None:
-            continue
-        facts = gang.facts
         priority = max(each.priority for each in members) if facts.priority is None else facts.priority
         is_preemptible = facts.is_preemptible and all(each.who.is_preemptible for each in members)
         turn = float("-inf") if gang.turn is None else float(gang.turn)
         created_s = facts.created_s or min((cluster.pods[pod].who.since_s for pod in gang.running), default=_NEVER)
-        yield FairJob(gang.name, leaf, cluster, amounts, priority, is_preemptible, created_s, turn, gang)
-    for pod, allocation in cluster.pods.items():
-        who = allocation.who
-        if not who.group and (leaf := tree.leaf(who.queue)) is not None:
-            yield FairJob(
-                pod, leaf, cluster, amounts, allocation.priority, who.is_preemptible, who.since_s, float("-inf")
-            )
-    for pod in cluster.pending.in_order():
-        waiting = cluster.pending[pod]
-        who = waiting.who
-        if not who.group and (leaf := tree.leaf(who.queue)) is not None:
-            yield FairJob(
-                pod, leaf, cluster, amounts, waiting.priority, who.is_preemptible, _NEVER, float(waiting.turn)
-            )
+        yield FairJob(leaf, cluster, amounts, gang, facts, priority, is_preemptible, created_s, turn)

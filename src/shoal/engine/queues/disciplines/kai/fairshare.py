@@ -43,6 +43,7 @@ class Fairshare:
         """Gang -> since when it has run below its minimum."""
         self.last: FairshareCycle | None = None
         """The latest cycle that decided anything: its shares, and the reasons why jobs wait."""
+        self._kept: frozenset[str] = frozenset()
         self._state: CycleState | None = None
         self._quiet: tuple[object, ...] | None = None
         """The facts under which nothing is left to decide; None while there may be."""
@@ -61,7 +62,9 @@ class Fairshare:
             self._state = state
             if not self._is_quiet(state):
                 self._quiet = None
+                self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
                 self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+            state.kept |= self._kept
         if self._quiet is None and self.last is not None:
             action(self.last)
 

@@ -69,7 +69,7 @@ def is_gpu_class(name: str) -> bool:
 
 
 def total_amounts(cluster: Cluster, amounts: PodAmounts) -> list[int]:
-    """What the nodes that take pods offer, without what pods that are in no queue use of it."""
+    """What the nodes that take pods offer, without what pods use of it that are in no queue of KAI."""
     rows = (cluster.alive[: cluster.rows] & ~cluster.unschedulable[: cluster.rows]).nonzero()[0]
     offered = cluster.total[rows]
     gpus = int(cluster.devices.full[rows].sum())
@@ -82,7 +82,9 @@ def total_amounts(cluster: Cluster, amounts: PodAmounts) -> list[int]:
     total = [gpus, int(offered[:, facts.CPU].sum()), int(offered[:, facts.MEMORY].sum())]
     usable = set(rows.tolist())
     for allocation in cluster.pods.values():
-        if not allocation.who.queue and allocation.row in usable:
+        gang = cluster.gangs.find(allocation.who.group) if allocation.who.group else None
+        is_ours = gang is not None and gang.facts is not None and bool(gang.facts.queue)
+        if not is_ours and allocation.row in usable:
             taken = amounts.of(allocation.charge)
             total = [max(0, total[at] - taken[at]) for at in range(3)]
     return total
