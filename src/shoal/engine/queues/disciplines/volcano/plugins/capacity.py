@@ -170,9 +170,13 @@ def real_capabilities(forest: QueueForest, total: Figures, *, is_tree: bool) -> 
         }
     found: dict[str, Mapping[str, float]] = {}
     root = forest.queues.get(ROOT_QUEUE)
-    above: list[tuple[str, Mapping[str, float]]] = [(ROOT_QUEUE, dict(root.capability) if root is not None else {})]
+    limit_of_root = dict(root.capability) if root is not None else {}
     if root is not None:
-        found[ROOT_QUEUE] = above[0][1]
+        found[ROOT_QUEUE] = limit_of_root
+    # What is guaranteed must exist: where the root declares no capability, it has what the nodes offer.
+    promised = _sum(child.guarantee for child in forest.children(ROOT_QUEUE))
+    limit_of_root = {**{name: total.get(name, 0.0) for name, amount in promised.items() if amount > 0}, **limit_of_root}
+    above: list[tuple[str, Mapping[str, float]]] = [(ROOT_QUEUE, limit_of_root)]
     while above:
         parent, limit = above.pop()
         children = forest.children(parent)
