@@ -92,7 +92,7 @@ class _GangEvictions:
             self._stuck.add(asked)
 
     def _claimant(self, job: JobState) -> PodOfJob:
-        """One pod that stands for all that the job lacks."""
+        """One pod in place of all that the job lacks."""
         waiting = sorted(job.pending.values(), key=self._session.task_key)
         lacking = waiting[: max(job.minimum - len(job.ready) - len(job.best_effort), 1)]
         amounts: dict[str, float] = {}
