@@ -23,7 +23,7 @@ COMMANDS = (
     f"why -f {MANIFESTS}/queues.yaml language/pretrain",
     f"pack -f {MANIFESTS}/why-they-wait.yaml",
     "pack --nodes openb_nodes.csv --pods openb_pods.csv --policy BestFit",
-    "advise -f examples/advice",
+    "lint examples/advice --fail-on never",
 )
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,64000,262144,8,V100M16\n"
 PODS = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from build.fair_share import GPU, NOW_S, FairWorld, placed, promised, queue, stopped
@@ -205,8 +203,8 @@ def test_consolidation_is_for_preemptible_claimants_and_needs_enough_free_gpus()
 # -- minimum runtimes --------------------------------------------------------------------------------------------------
 
 
-def departments(**d1: Any) -> FairWorld:
-    queues = [queue("d1", quota=2, **d1), queue("d2", quota=2), queue("a", "d1", quota=2, reclaim_s=5.0)]
+def departments(reclaim_s: float) -> FairWorld:
+    queues = [queue("d1", quota=2, reclaim_s=reclaim_s), queue("d2", quota=2), queue("a", "d1", quota=2, reclaim_s=5.0)]
     return FairWorld([4], *queues, queue("b", "d2", quota=2))
 
 

@@ -2,7 +2,7 @@
 
 Pod by pod of the claimant's next step. The line is followed until, on a node of the step that was looked at last, the
 pod fits once all those looked at so far have left the node. The trial takes them off, places the claimant, and then
-tries to place again whoever was taken off, in the order of queues: what gets its old place back was not needed, what
+tries to place again what was taken off, in the order of queues: what gets its old place back was not needed, what
 fits elsewhere is moved, and only the rest is stopped.
 
 Rejected: all sets of victims of a node. The line is what KAI's users are told: who is over its share yields first, the

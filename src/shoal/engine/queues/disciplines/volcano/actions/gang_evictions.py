@@ -122,7 +122,7 @@ class _GangEvictions:
         return False
 
     def _claimant(self, job: JobState) -> PodOfJob:
-        """One pod that stands for all that the job lacks."""
+        """One pod in place of all that the job lacks."""
         lacking = self._lacking(job)
         amounts: dict[str, float] = {}
         for pod in lacking:
