@@ -55,7 +55,7 @@ def _input(case: Raw) -> DisruptionInput:
 def _node(raw: Raw) -> DisruptableNode:
     where = Where(obj=raw["name"])
     return DisruptableNode(
-        existing=existing_node({"capacity": raw["allocatable"], **raw}),
+        existing=existing_node({"capacity": raw.get("allocatable"), **raw}),
         is_ready=raw.get("ready", True),
         is_consolidatable=raw.get("consolidatable"),
         last_pod_event=_time(raw["lastPodEvent"]) if raw.get("lastPodEvent") else None,
@@ -72,7 +72,7 @@ def _limit(raw: Raw) -> DisruptionLimit:
         raw["metadata"]["name"],
         raw["metadata"].get("namespace", "default"),
         None if selector is None else convert(selector, LabelSelector, Where(obj=raw["metadata"]["name"])),
-        raw["disruptionsAllowed"],
+        raw.get("disruptionsAllowed", 0),
     )
 
 

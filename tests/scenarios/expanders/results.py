@@ -80,7 +80,9 @@ def _priorities(config_map: Raw | None) -> Priorities | None:
 
 def _prices(raw: Raw) -> Prices:
     preferred = (raw.get("preferredNode") or {}).get("cpuMilli", 0)
-    return Prices(raw["nodePrice"], raw["podPrice"], raw.get("stabilizationPodPrice") or 0.0, preferred)
+    return Prices(
+        raw.get("nodePrice") or {}, raw.get("podPrice") or {}, raw.get("stabilizationPodPrice") or 0.0, preferred
+    )
 
 
 def _option(raw: Raw) -> ScaleUpOption:
@@ -116,7 +118,7 @@ def _balance(case: Raw, expect: Raw) -> Iterable[str]:
 
 
 def _similar(case: Raw, expect: Raw) -> Iterable[str]:
-    ratios = case.get("ratios") or {}
+    ratios = {"capacityMemory": 0.015, "allocatable": 0.05, "free": 0.05} | (case.get("ratios") or {})
     similar = are_similar(
         _profile(case["a"]),
         _profile(case["b"]),
@@ -129,7 +131,10 @@ def _similar(case: Raw, expect: Raw) -> Iterable[str]:
 
 def _profile(raw: Raw) -> NodeProfile:
     return NodeProfile(
-        _amounts(raw["capacity"]), _amounts(raw["allocatable"]), raw["labels"], _amounts(raw["podRequests"])
+        _amounts(raw["capacity"]),
+        _amounts(raw["allocatable"]),
+        raw.get("labels") or {},
+        _amounts(raw.get("podRequests") or {}),
     )
 
 
@@ -138,23 +143,23 @@ def _amounts(raw: Raw) -> Raw:
 
 
 def _scale_down(case: Raw, expect: Raw) -> Iterable[str]:
-    node, options = case["node"], case["options"]
-    marked = [taint.get("ageSeconds", 0) for taint in node["taints"] if taint["key"] == TO_BE_DELETED]
+    node, options = case["node"], case.get("options") or {}
+    marked = [taint.get("ageSeconds", 0) for taint in node.get("taints") or () if taint["key"] == TO_BE_DELETED]
     found = removability(
         ScaleDownNode(
             _amounts(node["allocatable"]),
-            node["ready"],
-            node["annotations"],
+            node.get("ready", True),
+            node.get("annotations") or {},
             marked[0] if marked else None,
-            _GPU if node["gpuLabel"] else "",
+            _GPU if node.get("gpuLabel") else "",
         ),
-        [_pod(each) for each in case["pods"]],
+        [_pod(each) for each in case.get("pods") or ()],
         ScaleDownOptions(
-            options["utilizationThreshold"],
-            options["gpuUtilizationThreshold"],
-            options["ignoreDaemonSets"],
-            options["ignoreMirrorPods"],
-            options["unreadyEnabled"],
+            options.get("utilizationThreshold", 0.5),
+            options.get("gpuUtilizationThreshold", 0.5),
+            options.get("ignoreDaemonSets", False),
+            options.get("ignoreMirrorPods", False),
+            options.get("unreadyEnabled", True),
         ),
     )
     if found.is_removable != expect["removable"]:

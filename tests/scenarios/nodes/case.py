@@ -42,9 +42,13 @@ def planning_input(case: Raw) -> PlanningInput:
 
 def existing_node(raw: Raw) -> ExistingNode:
     node = {
-        "metadata": {"name": raw["name"], "labels": raw["labels"], "annotations": raw.get("annotations") or {}},
+        "metadata": {
+            "name": raw["name"],
+            "labels": raw.get("labels") or {},
+            "annotations": raw.get("annotations") or {},
+        },
         "spec": {"taints": raw.get("taints") or []},
-        "status": {"capacity": raw.get("capacity") or {}, "allocatable": raw["allocatable"]},
+        "status": {"capacity": raw.get("capacity") or {}, "allocatable": raw.get("allocatable") or {}},
     }
     return ExistingNode(
         node=convert(node, Node, Where(obj=raw["name"])),

@@ -36,8 +36,8 @@ PlacedPod = tuple[PlannedPod, PodVariant, VariantChoice]
 GroupKey = tuple[tuple[int, int], ...]
 
 
-class ReplanGroups:
-    """Prices of groups of pods on one node of a pool."""
+class GroupPrices:
+    """The prices of groups of pods, each group on one node of a pool."""
 
     def __init__(self, template: PoolTemplate, domains: TopologyDomains, *, keeps_min_values: bool, most: int) -> None:
         self.template = template
@@ -82,7 +82,7 @@ class ReplanGroups:
         return node
 
 
-def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: ReplanGroups) -> list[list[PlacedPod]]:
+def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: GroupPrices) -> list[list[PlacedPod]]:
     """The pods of nodes of one pool, divided over nodes that cost no more in all."""
     left = [list(pods) for pods in nodes]
     improved = True
@@ -94,7 +94,7 @@ def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: ReplanGroups) -> list[
     return left
 
 
-def _give_up(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
+def _give_up(nodes: list[list[PlacedPod]], groups: GroupPrices) -> bool:
     """Move the pods of a node to others, where that costs less than the node; the dearest for its pods comes first."""
     improved = False
     order = sorted(range(len(nodes)), key=lambda index: -groups.price(nodes[index]) / max(len(nodes[index]), 1))
@@ -120,7 +120,7 @@ def _give_up(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     return improved
 
 
-def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: ReplanGroups) -> tuple[float, int]:
+def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: GroupPrices) -> tuple[float, int]:
     best, target = inf, -1
     for other, pods in trial.items():
         more = groups.price([*pods, pod]) - groups.price(pods)
@@ -131,7 +131,7 @@ def _cheapest_target(trial: dict[int, list[PlacedPod]], pod: PlacedPod, groups: 
     return best, target
 
 
-def _divide(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
+def _divide(nodes: list[list[PlacedPod]], groups: GroupPrices) -> bool:
     """Divide a node into two, where these cost less."""
     improved = False
     for index in range(len(nodes)):
@@ -150,7 +150,7 @@ def _divide(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     return improved
 
 
-def _move(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
+def _move(nodes: list[list[PlacedPod]], groups: GroupPrices) -> bool:
     """Move single pods to where they cost less."""
     improved = False
     for index in range(len(nodes)):
@@ -170,7 +170,7 @@ def _move(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
     return improved
 
 
-def _divide_anew(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
+def _divide_anew(nodes: list[list[PlacedPod]], groups: GroupPrices) -> bool:
     """Divide the pods of one to three nodes anew, in the cheapest way that there is, where they are few."""
     improved = False
     there = [index for index, pods in enumerate(nodes) if pods]
@@ -193,7 +193,7 @@ def _divide_anew(nodes: list[list[PlacedPod]], groups: ReplanGroups) -> bool:
 
 
 def _neighbours(
-    nodes: Sequence[Sequence[PlacedPod]], there: Sequence[int], groups: ReplanGroups
+    nodes: Sequence[Sequence[PlacedPod]], there: Sequence[int], groups: GroupPrices
 ) -> Iterable[tuple[int, ...]]:
     """All nodes together, if they have few pods, else the nodes in threes and in pairs; of very many the first ones."""
     if sum(len(nodes[index]) for index in there) <= _MOST_DIVIDED:
@@ -202,7 +202,7 @@ def _neighbours(
     return islice(chain(combinations(dearest, 2), combinations(dearest, 3)), _MOST_DIVISIONS)
 
 
-def _cheapest_division(pods: Sequence[PlacedPod], groups: ReplanGroups) -> tuple[float, list[list[PlacedPod]]]:
+def _cheapest_division(pods: Sequence[PlacedPod], groups: GroupPrices) -> tuple[float, list[list[PlacedPod]]]:
     """The cheapest of all divisions of these pods over nodes, by dynamic programming over their subsets."""
     count = len(pods)
     prices = [groups.price([pods[bit] for bit in range(count) if mask >> bit & 1]) for mask in range(1 << count)]
@@ -227,7 +227,7 @@ def _cheapest_division(pods: Sequence[PlacedPod], groups: ReplanGroups) -> tuple
     return (inf, []) if mask else (best[-1], parts)
 
 
-_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], ReplanGroups], bool], ...]] = (
+_STEPS: Final[tuple[Callable[[list[list[PlacedPod]], GroupPrices], bool], ...]] = (
     _give_up,
     _divide,
     _move,

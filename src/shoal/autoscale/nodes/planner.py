@@ -15,7 +15,7 @@ from typing import Final
 from shoal.api.pod import Pod
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.nodes.catalog import Catalog
-from shoal.autoscale.nodes.cost_reduction import ReplanGroups, reduced
+from shoal.autoscale.nodes.cost_reduction import GroupPrices, reduced
 from shoal.autoscale.nodes.existing_nodes import ExistingNodes
 from shoal.autoscale.nodes.instance_types import Offering
 from shoal.autoscale.nodes.plan import NodePlan, PodRefusal
@@ -126,7 +126,7 @@ class NodePlanner:
             own = [node for node in nodes if self._of_pool[node.name] is template and self._is_free(node)]
             pods = sum(len(node.pods) for node in own)
             most = min(max(_GROUPS_BY_PODS // max(pods, 1), _LEAST_GROUPS), _MOST_GROUPS)
-            groups = ReplanGroups(template, self._domains, keeps_min_values=self._keeps_min_values, most=most)
+            groups = GroupPrices(template, self._domains, keeps_min_values=self._keeps_min_values, most=most)
             for placed in reduced([node.placed for node in own], groups):
                 name = f"reduced-{len(made)}"
                 node = groups.node(placed, name, len(made))
