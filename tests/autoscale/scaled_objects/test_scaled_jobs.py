@@ -30,7 +30,7 @@ def spec(strategy: str = "", most: int = 10, least: int | None = None, **fields:
     )
 
 
-CUSTOM = {"custom_scaling_queue_length_deduction": 1, "custom_scaling_running_job_percentage": "0.5"}
+CUSTOM: dict[str, Any] = {"custom_scaling_queue_length_deduction": 1, "custom_scaling_running_job_percentage": "0.5"}
 COUNTS = [
     ("the queue, without what runs", spec(), (6, 6), (2, 0), 4),
     ("nothing while enough runs", spec(), (2, 2), (5, 0), 0),

@@ -1,7 +1,7 @@
 """Decides how many Jobs a ScaledJob creates in one pass, and which finished ones are deleted.
 
 A Job is never deleted while it runs: that is what a ScaledJob is for. The strategies are KEDA's: `default` subtracts
-the running Jobs from the queue, `accurate` the pending ones (for queues from which a message goes when its work begins),
+the running Jobs from the queue, `accurate` the pending ones (for queues that a message leaves when its work begins),
 `eager` fills the free places, `custom` subtracts by its own figures.
 """
 
