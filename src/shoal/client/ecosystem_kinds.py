@@ -17,6 +17,7 @@ def _cluster_wide(group: str, version: str, plural: str, name: str) -> Kind:
 
 
 SCALED_OBJECTS = Kind("keda.sh", "v1alpha1", "scaledobjects", "ScaledObject")
+SCALED_JOBS = Kind("keda.sh", "v1alpha1", "scaledjobs", "ScaledJob")
 TRIGGER_AUTHENTICATIONS = Kind("keda.sh", "v1alpha1", "triggerauthentications", "TriggerAuthentication")
 CLUSTER_TRIGGER_AUTHENTICATIONS = _cluster_wide(
     "keda.sh", "v1alpha1", "clustertriggerauthentications", "ClusterTriggerAuthentication"

@@ -1,4 +1,4 @@
-"""Starts the controller of ScaledObjects in the embedded cluster, and answers its autoscalers."""
+"""Starts the controllers of ScaledObjects and ScaledJobs in the embedded cluster, and answers its autoscalers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from shoal.api.selectors import Selector
 from shoal.controllers.scaled_objects.controller import scaled_object_controller
 from shoal.controllers.scaled_objects.http_source import HttpSource
 from shoal.controllers.scaled_objects.metric_source import MetricSource
+from shoal.controllers.scaled_objects.scaled_jobs_controller import scaled_job_controller
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.apiserver.inside.scaling import InsideScaling
 from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalValues
@@ -50,4 +51,5 @@ def start_scaled_objects(tasks: ProcessTasks, plane: ControlPlane) -> TriggerMet
 
     controller = scaled_object_controller(context, InsideScaling(plane, actor, _NAME), source, keda_runs)
     tasks.start("scaled objects", controller.run)
+    tasks.start("scaled jobs", scaled_job_controller(context, source.values, keda_runs).run)
     return TriggerMetrics(source)

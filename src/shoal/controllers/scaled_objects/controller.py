@@ -46,7 +46,7 @@ from shoal.units.errors import ConflictError, ShoalError, TemporaryError, UserEr
 
 FINALIZER = "finalizer.keda.sh"
 _FAILED = "ScaledObjectCheckFailed"
-_LOOK_AGAIN_S = 60.0
+LOOK_AGAIN_S = 60.0
 IsRunning = Callable[[], Awaitable[bool]]
 """Whether KEDA itself runs in the cluster."""
 
@@ -91,7 +91,7 @@ class ScaledObjects:
             self._source.forget(key)
             return None
         if await self._keda_runs():
-            return _LOOK_AGAIN_S
+            return LOOK_AGAIN_S
         obj = {**item.obj(), "kind": SCALED_OBJECTS.name, "apiVersion": SCALED_OBJECTS.api_version}
         try:
             spec = msgspec.convert(obj.get("spec") or {}, ScaledObjectSpec)

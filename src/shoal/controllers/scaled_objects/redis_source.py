@@ -1,7 +1,7 @@
 """Asks a Redis server for the length of a list, set, sorted set or hash, in its own protocol.
 
-One connection per question, bounded in time. Rejected: a client library. Four commands need none, and a library
-would be a dependency of every installation.
+One connection per question, bounded in time. Rejected: a client library. Four commands need none, and a library would
+be a dependency of every installation.
 """
 
 from __future__ import annotations

@@ -113,8 +113,10 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     # Not one of Kubernetes: it runs the ScaledObjects of KEDA.
     "scaled-object-controller": (
+        f"{READ} scaledjobs @keda.sh",
         f"{READ},update scaledobjects @keda.sh",
-        "update scaledobjects/status @keda.sh",
+        "update scaledjobs/status,scaledobjects/status @keda.sh",
+        f"create,delete,{READ} jobs @batch",
         "get clustertriggerauthentications,triggerauthentications @keda.sh",
         f"create,delete,{READ},update horizontalpodautoscalers @autoscaling",
         "get,update */scale @*",
