@@ -168,6 +168,18 @@ def test_charges_add_up_and_what_is_left_goes_where_it_is_asked_to(costs: Costs)
     assert "(not charged)" in shown
 
 
+def test_amounts_add_up_to_an_invoice_and_the_difference_has_a_line(costs: Costs, tmp_path: Path) -> None:
+    invoice = tmp_path / "invoice.csv"
+    invoice.write_text("BilledCost,BillingCurrency,ChargePeriodStart\n2300.01,USD,2026-10-29T00:00:00Z\n")
+    found = costs.json("--invoice", str(invoice))
+    parts = [Decimal(group["total"]) for group in found["groups"]] + [Decimal(one) for one in found["others"].values()]
+    assert sum(parts) == Decimal(found["total"]) == Decimal("2300.01")
+    assert found["others"]["invoice-adjustment"] == "19.05"
+    invoice.write_text("BilledCost,BillingCurrency,ChargePeriodStart\n1,USD,2025-10-29T00:00:00Z\n")
+    costs.run("--invoice", str(invoice), code=2)
+    assert "has no row in the window" in costs.err
+
+
 def test_a_job_is_explained_with_its_pods_devices_and_waits(costs: Costs) -> None:
     out = costs.run("explain", "lab/train")
     assert out.startswith("lab/train: 770.48 USD, 118.0 GPU-hours in 2 pods")

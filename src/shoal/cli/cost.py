@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,7 @@ app = typer.Typer(
     subcommand_metavar="[COMMAND] [ARGS]...",
 )
 _FORMATS = ("table", *FOR_PROGRAMS, "csv", "focus")
+_MOST_BYTES = 512 << 20
 _CHARGES = ("request", "usage", "quota", "rate-card")
 _IDLE = ("none", "platform", "even", "weighted")
 _BY = ("team", "namespace", "queue", "job", "gang", "pod", "model", "node", "label:")
@@ -70,6 +72,13 @@ class CostShown:
         ),
     ] = _IDLE[0]
 
+    invoice: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="An invoice as CSV, FOCUS 1.2 or AWS CUR; a line has the difference from it."
+        ),
+    ] = None
+
     def check(self) -> None:
         check_known(self.output, _FORMATS, "format", Where(path="--output"))
         check_known(self.idle, _IDLE, "mode", Where(path="--idle"))
@@ -77,6 +86,8 @@ class CostShown:
             check_known(self.charge, _CHARGES, "mode", Where(path="--charge"))
         elif self.idle != _IDLE[0]:
             raise UserError("--idle is only for --charge", fix="write --charge request")
+        if self.charge and self.invoice is not None:
+            raise UserError("--charge does not go with --invoice", fix="leave out one of the two")
         if self.charge and self.output in ("csv", "focus"):
             raise UserError(f"--charge does not go with -o {self.output}", fix="write -o json")
 
@@ -105,11 +116,25 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown) -> None:
     by_day = shown.output in ("csv", "focus")
     records = facts.records(by_day=by_day)
     report = cost_report(records, facts.period(by_day=by_day), group_of, facts.basis(records.machines))
+    if shown.invoice is not None:
+        report = _with_invoice(facts, report, shown.invoice)
     _complain(facts, report)
     if by_day:
         _write_rows(facts, report, shown)
     else:
         _write_totals(facts, report, shown)
+
+
+def _with_invoice(facts: CostFacts, report: CostReport, path: Path) -> CostReport:
+    from shoal.api.files import read_whole
+    from shoal.cost.invoices import read_invoice
+    from shoal.cost.report import adjusted
+
+    text = read_whole(path.expanduser(), _MOST_BYTES).decode("utf-8-sig", errors="replace")
+    found = read_invoice(text.splitlines(), facts.window, facts.file.currency, Where(file=str(path)))
+    if not found.rows:
+        raise UserError("has no row in the window", where=Where(file=str(path)), fix="name its month with --window")
+    return adjusted(report, found.total)
 
 
 def _complain(facts: CostFacts, report: CostReport) -> None:

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import msgspec
 
+from shoal.cost.invoices import ADJUSTMENT
 from shoal.cost.node_time import CLASSES
 from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
@@ -41,6 +42,13 @@ class CostReport(msgspec.Struct, frozen=True):
     notes: list[str]
     unknown_hours: Decimal
     """Machine-hours of the window in which nothing was recorded."""
+
+
+def adjusted(report: CostReport, total: Decimal) -> CostReport:
+    """With a line for what an invoice has more or less, so that the rows add up to the invoice."""
+    difference = total - sum((row.amount for row in report.rows), Decimal(0))
+    rows = [*report.rows, CostRow("", 0, ADJUSTMENT, difference)]
+    return msgspec.structs.replace(report, rows=rows, invoice=cents(total))
 
 
 class GroupTotal(msgspec.Struct, frozen=True, rename="camel"):

@@ -28,6 +28,7 @@ _ABOUT = {
     "overhead": "nodes that start, and what is reserved for the system",
     "unknown": "nothing was recorded; may have been used",
     "unused-commitment": "paid for, and not used",
+    "invoice-adjustment": "what the invoice has more or less than was computed",
     "shared": "costs of the cluster that no node has",
 }
 
