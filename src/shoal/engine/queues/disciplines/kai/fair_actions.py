@@ -146,7 +146,7 @@ class _VictimAction:
         raise NotImplementedError
 
     def may_yield(self, _job: FairJob) -> bool:
-        """Whether a job that is preemptible may have to leave its place, whoever asks."""
+        """Whether a job that is preemptible may have to leave its place for any claimant."""
         return True
 
     # -- inside ------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class FairshareCycle:
         return True
 
     def is_beyond_quota(self, job: FairJob) -> bool:
-        """Whether it is never preempted and would exceed a quota, whoever yields."""
+        """Whether it is never preempted and would exceed a quota, whatever work yields."""
         if job.is_preemptible:
             return False
         return any(_beyond(node.non_preemptible, job.step_amounts, node.facts.quota) for node in job.leaf.path)

@@ -1,4 +1,4 @@
-"""Decides between queues: whether a job may reclaim at all, from whom, and whether the outcome is fair.
+"""Decides between queues: whether a job may reclaim at all, from which work, and whether the outcome is fair.
 
 Entry: the claimant's queue stays within its fair share with the step, in all resources, and within its quota if the
 work is never preempted. Each step of the victims: its queue, at the level below the lowest common ancestor, holds more

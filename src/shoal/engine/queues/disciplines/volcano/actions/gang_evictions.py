@@ -50,7 +50,7 @@ def _run(session: Session, action: str, *, is_reclaim: bool) -> None:
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """A job, a pod that stands for all that it lacks, and who may go for it."""
+    """A job, a pod in place of all that it lacks, and the queues whose pods may go for it."""
 
     job: JobState
     claimant: PodOfJob
@@ -122,7 +122,7 @@ class _GangEvictions:
         return False
 
     def _claimant(self, job: JobState) -> PodOfJob:
-        """One pod that stands for all that the job lacks."""
+        """One pod in place of all that the job lacks."""
         lacking = self._lacking(job)
         amounts: dict[str, float] = {}
         for pod in lacking:
