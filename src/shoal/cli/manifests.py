@@ -35,6 +35,7 @@ from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
+from shoal.sim.volcano_settings import volcano_settings
 from shoal.store.inventory import Inventory
 from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
 from shoal.store.queues import read_queue_manifests
@@ -116,8 +117,11 @@ def loaded_of(
     fairshare = discipline_of(kai_queues(documents))
     if fairshare is not None:
         manifests.events = grouped(manifests.events)
-    volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), manifests.events)
-    warnings = list(manifests.warnings)
+    settings = volcano_settings(documents)
+    volcano = volcano_rounds.discipline_of(
+        volcano_tree(documents), volcano_groups(documents), manifests.events, settings
+    )
+    warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
         warnings += queues.manifests.warnings

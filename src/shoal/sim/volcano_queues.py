@@ -1,7 +1,7 @@
 """Decides which pods of a set of manifests Volcano's queues hold back, with the rules of the controllers, once.
 
 Groups are enqueued as by the enqueue controller. The pods of enqueued groups are then admitted as in the scheduling
-loop: a queue may be full nevertheless, or its quota may be used (`volcano_quotas`).
+loop: a queue may be full nevertheless, or its quota may be used (`volcano_shares`).
 
 Rejected: the admission of the scheduling loop itself. It needs caches that change; manifests are decided once.
 """
@@ -41,7 +41,8 @@ from shoal.sim.volcano_changes import (
     summed,
     together,
 )
-from shoal.sim.volcano_shares import held_by_shares
+from shoal.sim.volcano_settings import volcano_settings
+from shoal.sim.volcano_shares import DecidedWorld, held_by_shares
 from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.volcano.sh/"
@@ -85,7 +86,7 @@ def held_by_volcano(
     refused = {"/".join(key): refusal for key, refusal in decided.refused.items()}
     enqueued = {name: group for name, group in groups.items() if name not in refused}
     usage = _usage(tree, groups, members)
-    found = held_by_shares(tree, enqueued, events, usage)
+    found = held_by_shares(tree, enqueued, DecidedWorld(events, volcano_settings(documents), usage))
     refusals: dict[str, GroupRefusal] = {}
     left: dict[str, list[GroupPod]] = {}
     shared = {id(hold): hold for hold in found.values()}

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from shoal.engine.events import Event
 from shoal.engine.queues.disciplines.volcano.actions.allocate import NOT_ALLOCATABLE, OVERUSED
+from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.group_phases import NOT_ENOUGH_RESOURCES
 from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_forest import whole_gpus
@@ -19,14 +22,18 @@ from shoal.store.held_pods import HeldPod
 _HELP = "The group continues when other groups finish, or when the queue deserves more."
 
 
-def held_by_shares(
-    tree: QueueTree, groups: Mapping[str, QueuedPodGroup], events: Sequence[Event], usage: Usage
-) -> dict[str, HeldPod]:
-    """The reason by held pod of enqueued groups. Groups for which a capability has no room are left to the caller.
+class DecidedWorld(msgspec.Struct, frozen=True):
+    """What is decided about, beside queues and groups."""
 
-    `usage`: of the pods on nodes.
-    """
-    session = decided(tree, groups, events)
+    events: Sequence[Event]
+    settings: VolcanoConfiguration
+    usage: Usage
+    """Of the pods on nodes, by queue."""
+
+
+def held_by_shares(tree: QueueTree, groups: Mapping[str, QueuedPodGroup], world: DecidedWorld) -> dict[str, HeldPod]:
+    """The reason by held pod of enqueued groups. Groups for which a capability has no room are left to the caller."""
+    session = decided(tree, groups, world.events, world.settings)
     found: dict[str, HeldPod] = {}
     if session is None:
         return found
@@ -36,7 +43,7 @@ def held_by_shares(
         if not refusal or not job.pending:
             continue
         asked = {name: int(amount) for name, amount in whole_gpus(next(iter(job.pending.values())).amounts).items()}
-        if tree.over_capability(queue, asked, usage) is not None:
+        if tree.over_capability(queue, asked, world.usage) is not None:
             continue
         if refusal in (OVERUSED.format(queue), NOT_ALLOCATABLE.format(queue)):
             refusal = f"queue resource quota insufficient in queue {queue}"

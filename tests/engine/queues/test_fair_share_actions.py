@@ -169,6 +169,14 @@ def test_what_fits_elsewhere_is_moved_and_does_not_count_as_taken() -> None:
     assert promised(plan) == ["b0-0"]
 
 
+def test_a_pod_that_fits_beside_the_claimant_keeps_its_node_and_its_device() -> None:
+    """The pod above a minimum is taken off first; when the gang yields as well, there is room for it again."""
+    world = FairWorld([4], queue("a", quota=4)).job("elastic", "a", pods=2, minimum=1, on=["n0"] * 2)
+    world.job("gang", "a", pods=2, on=["n0"] * 2).job("high", "a", 2, priority=75)
+    plan = world.run("preempt")
+    assert (stopped(plan), plan.moved, promised(plan)) == (["gang-0", "gang-1"], [], ["high-0"])
+
+
 @pytest.mark.parametrize(("multiplier", "count"), [(0.5, 1), (1.0, 1), (3.9, 1), (4.0, 0)])
 def test_above_its_share_the_claimant_stays_less_saturated_than_the_sibling(multiplier: float, count: int) -> None:
     """Afterwards d2 holds 2 and d1 8, and each has a share of 1. A multiplier below 1 counts as 1."""

@@ -20,6 +20,7 @@ from shoal.engine.pods import PodAllocation
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode
+from shoal.engine.queues.disciplines.kai.kept_devices import keep_devices
 from shoal.engine.queues.disciplines.kai.queue_order import JobsByQueue, queue_key
 from shoal.engine.queues.disciplines.kai.victim_line import MayYield, VictimLines, VictimStep
 from shoal.engine.queues.disciplines.kai.victim_walk import VictimWalk
@@ -207,8 +208,9 @@ class VictimSearch:
             cycle.rollback(mark)
             return None
         held = cycle.cluster.pods
-        found = Solution([(pod, held[pod].row, held[pod].grant) for pod in pods])
         self._restore(before)
+        keep_devices(cycle.state.ledger, cycle.cluster, pods, before.values())
+        found = Solution([(pod, held[pod].row, held[pod].grant) for pod in pods])
         for step in victims:
             changed = [pod for pod in step.pods if not _stays(held.get(pod), before[step.job][pod])]
             stops = {pod for pod in changed if pod not in held or pod in self._planned}

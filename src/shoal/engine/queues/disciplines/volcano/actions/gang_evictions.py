@@ -50,7 +50,7 @@ def _run(session: Session, action: str, *, is_reclaim: bool) -> None:
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """A job, one pod in place of all that it lacks, and the queues whose pods may be evicted for it."""
+    """A job, a pod in place of all that it lacks, and the queues whose pods may go for it."""
 
     job: JobState
     claimant: PodOfJob
