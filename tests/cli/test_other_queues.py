@@ -109,17 +109,16 @@ def test_what_volcano_queues_deserve_says_who_is_placed(doors: Doors) -> None:
     gang = [vgroup("t/z", 6, "b"), *(pod(f"t/z-{at}", 1, annotations={GROUP: "z"}) for at in range(6))]
     decided = doors.decided(node("n", 8), *_deserve(a=2, b=6), *_singles("a", 6), *gang)
     assert sorted(each["pod"] for each in decided["placed"]) == ["t/a0-0", "t/a1-0", *(f"t/z-{at}" for at in range(6))]
-    told = {each["pod"]: each["reason"]["message"] for each in decided["refused"]}
-    assert set(told) == {f"t/a{at}-0" for at in range(2, 6)}
-    assert set(told.values()) == {"Kept by Volcano queue a: queue resource quota insufficient in queue a."}
+    assert {each["group"] for each in decided["refused"]} == {f"t/a{at}" for at in range(2, 6)}
 
 
-def test_what_others_have_of_a_volcano_queue_is_not_taken_back_in_a_picture(doors: Doors) -> None:
+def test_what_others_have_of_what_a_volcano_queue_deserves_is_reclaimed(doors: Doors) -> None:
     world = [node("n", 8), *_deserve(a=2, b=6), *_singles("a", 7, on="n"), *_singles("b", 2)]
     decided = doors.decided(*world)
     assert [each["pod"] for each in decided["placed"]] == ["t/b0-0"]
-    (refused,) = decided["refused"]
-    assert "have to be evicted for it" in refused["reason"]["message"]
+    assert [each["pod"] for each in decided["nominated"]] == ["t/b1-0"]
+    assert [each["pod"] for each in decided["evicted"]] == ["t/an6-0"]
+    assert decided["refused"] == []
 
 
 def test_a_group_that_was_not_let_in_keeps_its_pods(doors: Doors) -> None:

@@ -32,6 +32,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal queue team-a --workloads",
         "shoal queue -f manifests/ -o json",
     ),
+    "queue convert": (
+        "shoal queue convert --to volcano -f queues.yaml",
+        "kubectl get queues.scheduling.run.ai -o yaml | shoal queue convert --to kueue -n team-a -f -",
+    ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from shoal.api.decode import Document
@@ -22,8 +23,10 @@ from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES, Builder
 from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
+from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.settings import Settings
+from shoal.sim import volcano_rounds
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.kai_queues import kai_queues
 from shoal.sim.kai_rounds import discipline_of, grouped
@@ -31,6 +34,7 @@ from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
+from shoal.sim.volcano_queues import volcano_groups, volcano_tree
 from shoal.store.inventory import Inventory
 from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
 from shoal.store.queues import read_queue_manifests
@@ -52,6 +56,8 @@ class Loaded:
     """None if no manifest mentions queues."""
     fairshare: Fairshare | None = None
     """None if there are no queues of KAI."""
+    volcano: Volcano | None = None
+    """None if there are no queues of Volcano."""
     warnings: Sequence[str] = ()
     errors: Sequence[UserError] = ()
     """Errors of objects that are left out."""
@@ -66,8 +72,9 @@ def rounds_of(
 ) -> Rounds:
     """Its rounds, behind queues where there are any."""
     intake, placement = loaded.intake, loaded.placement
-    if loaded.fairshare is not None:
-        steps = (*loaded.fairshare.steps(), *(STEPS if steps is None else steps))
+    disciplines = [each.steps() for each in (loaded.volcano, loaded.fairshare) if each is not None]
+    if disciplines:
+        steps = (*chain(*disciplines), *(STEPS if steps is None else steps))
     if loaded.queued is None:
         return Rounds(intake, placement, seed=seed, now_s=loaded.now_s, steps=steps, keep_terminating=keep_terminating)
     queues, pods = loaded.queued.kueue.queues, loaded.queued.pods
@@ -109,6 +116,7 @@ def loaded_of(
     fairshare = discipline_of(kai_queues(documents))
     if fairshare is not None:
         manifests.events = grouped(manifests.events)
+    volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), manifests.events)
     warnings = list(manifests.warnings)
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
@@ -129,7 +137,7 @@ def loaded_of(
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
     placement = Placement(intake.cluster, builder(intake.cluster, mix))
-    return Loaded(manifests, intake, placement, now_s, queued, fairshare, warnings)
+    return Loaded(manifests, intake, placement, now_s, queued, fairshare, volcano, warnings)
 
 
 def _queues(documents: Sequence[Document]) -> QueuedWorld | None:

@@ -12,7 +12,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.command_help import HelpCommand
-from shoal.cli.completion_values import cluster_queues
+from shoal.cli.completion_values import cluster_queues, one_of
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, SummaryOutput, TableOutput, checked
 from shoal.cli.list_options import AllNamespaces, NoHeaders
 from shoal.cli.named_group import NamedGroup
@@ -222,3 +222,31 @@ def diff(filename: _Two = None, output: TableOutput = _TABLE, seed: Seed = 42) -
     from shoal.views.queue_diff import show_comparison
 
     show_comparison(console(), comparison)
+
+
+_Project = Annotated[
+    str,
+    typer.Option(
+        "--to", metavar="PROJECT", help="kueue, kai or volcano.", autocompletion=one_of(("kueue", "kai", "volcano"))
+    ),
+]
+_LocalNamespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", metavar="NAME", help="Where local queues of Kueue are made for queues without."),
+]
+
+
+@app.command("convert", cls=HelpCommand)
+def convert(to: _Project, filename: Files = None, namespace: _LocalNamespace = "default") -> None:
+    """Write the queues of -f PATH as the nearest equivalents of another project, as YAML.
+
+    Warnings on standard error say what the other project cannot express.
+    """
+    from shoal.cli.known_names import check_known
+    from shoal.cli.queue_conversion import PROJECTS
+    from shoal.cli.queue_conversion import convert as write_converted
+
+    check_known(to, PROJECTS, "project", Where(path="--to"))
+    if not filename:
+        raise UserError("is missing", where=Where(path="--filename"), fix="name the manifests with the queues: -f PATH")
+    write_converted(filename, to, namespace)

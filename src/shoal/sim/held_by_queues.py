@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from shoal.api.decode import Document, Unknown, meta_of
 from shoal.api.groups.volcano import VolcanoPodGroup
 from shoal.api.pod import Pod
-from shoal.engine.events import Event, NodeSeen, PodArrived
+from shoal.engine.events import Event, PodArrived
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION
 from shoal.engine.reasons import Code
 from shoal.sim import kai_queues, volcano_queues
@@ -52,8 +52,7 @@ def held_under(documents: Sequence[Document], world: ManifestCluster, events: Se
     """The reasons by held pod and group under the queues of these documents."""
     priorities = {event.key: event.priority for event in events if isinstance(event, PodArrived)}
     waiting = [placed.value for placed in world.waiting]
-    nodes = [event.node for event in events if isinstance(event, NodeSeen)]
-    kept = volcano_queues.held_by_volcano(documents, waiting, priorities, nodes)
+    kept = volcano_queues.held_by_volcano(documents, waiting, priorities, events)
     return kept | kai_queues.held_by_kai(documents, events, world.now_s)
 
 

@@ -18,7 +18,7 @@ from shoal.api.groups.volcano import GROUP_ANNOTATION, VolcanoPodGroup
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
-from shoal.engine.events import NodeFacts
+from shoal.engine.events import Event
 from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
 from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
@@ -32,7 +32,6 @@ from shoal.engine.queues.disciplines.volcano.objects import (
     VolcanoPodStatus,
 )
 from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
-from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas, total_capacity
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 from shoal.sim.volcano_changes import (
     held_by_capability,
@@ -42,7 +41,7 @@ from shoal.sim.volcano_changes import (
     summed,
     together,
 )
-from shoal.sim.volcano_quotas import held_by_quotas
+from shoal.sim.volcano_shares import held_by_shares
 from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.volcano.sh/"
@@ -65,7 +64,7 @@ def volcano_groups(documents: Iterable[Document]) -> dict[str, QueuedPodGroup]:
 
 
 def held_by_volcano(
-    documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int], nodes: Iterable[NodeFacts]
+    documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int], events: Sequence[Event]
 ) -> dict[str, HeldPod]:
     """The reason by held pod, or by group if it has no pods yet. `waiting`: existing and future pods to place."""
     tree = volcano_tree(documents)
@@ -85,8 +84,8 @@ def held_by_volcano(
     decided = enqueue(tree, candidates)
     refused = {"/".join(key): refusal for key, refusal in decided.refused.items()}
     enqueued = {name: group for name, group in groups.items() if name not in refused}
-    found = held_by_quotas(QueueQuotas(tree, total_capacity(nodes)), enqueued, members, ranks)
     usage = _usage(tree, groups, members)
+    found = held_by_shares(tree, enqueued, events, usage)
     refusals: dict[str, GroupRefusal] = {}
     left: dict[str, list[GroupPod]] = {}
     shared = {id(hold): hold for hold in found.values()}

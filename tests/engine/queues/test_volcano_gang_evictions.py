@@ -47,7 +47,7 @@ def test_pods_above_a_minimum_go_before_a_whole_job() -> None:
     )
     made.job("other", "q", "n4:2", priority=9)
     found = made.job("high", "q", ":2", priority=5).run("gangpreempt")
-    assert found.evicted == {"spare-1"}
+    assert found.evicted in ({"spare-0"}, {"spare-1"})
 
 
 def test_a_domain_that_does_not_suffice_keeps_its_pods() -> None:

@@ -22,7 +22,7 @@ class AfterDepartures:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._evicted: list[tuple[PodOfJob, str]] = []
+        self.evicted: list[tuple[PodOfJob, str]] = []
         self._promised: list[tuple[str, int, DeviceGrant | None]] = []
         self._start = session.state.ledger.mark()
         self._has_terminating = bool(session.cluster.terminating)
@@ -32,20 +32,20 @@ class AfterDepartures:
     @property
     def has_departures(self) -> bool:
         """Whether any pod leaves; otherwise what fits in this view fits now, and is the work of `allocate`."""
-        return self._has_terminating or bool(self._evicted)
+        return self._has_terminating or bool(self.evicted)
 
     def mark(self) -> ViewMark:
-        return self.session.mark(), len(self._evicted), len(self._promised)
+        return self.session.mark(), len(self.evicted), len(self._promised)
 
     def rollback(self, mark: ViewMark) -> None:
         self.session.rollback(mark[0])
-        del self._evicted[mark[1] :]
+        del self.evicted[mark[1] :]
         del self._promised[mark[2] :]
 
     def evict(self, pod: PodOfJob, beneficiary: str) -> None:
         self.session.state.ledger.evict(pod.key)
         self.session.note_evicted(pod)
-        self._evicted.append((pod, beneficiary))
+        self.evicted.append((pod, beneficiary))
 
     def fits(self, pod: PodOfJob, row: int) -> tuple[int, DeviceGrant | None] | None:
         """The row with the devices that the pod would get there."""
@@ -71,7 +71,7 @@ class AfterDepartures:
         """Back to now; what was decided happens there."""
         state = self.session.state
         state.ledger.rollback(self._start)
-        for pod, beneficiary in self._evicted:
+        for pod, beneficiary in self.evicted:
             state.ledger.mark_terminating(pod.key)
             state.intentions.append(Evict(pod.key, beneficiary))
         for key, row, grant in self._promised:

@@ -66,6 +66,11 @@ def engine_amounts(amounts: Mapping[str, int]) -> dict[str, int]:
     return {name: amount * FULL_MILLI if name == GPU else amount for name, amount in amounts.items()}
 
 
+def whole_gpus(amounts: Figures) -> dict[str, float]:
+    """The inverse of `engine_amounts`."""
+    return {name: amount / FULL_MILLI if name == GPU else amount for name, amount in amounts.items()}
+
+
 class QueueForest:
     """The queues by name, with the paths to the root."""
 

@@ -66,7 +66,11 @@ class Session(Hooks):
         """All pods of the jobs."""
         self.total: Figures = reader.total()
         self.accounts = QueueAccounts(self.forest, self.jobs.values())
-        super().__init__(made_plugins(self))
+        super().__init__(made_plugins(self, configuration.tiers))
+
+    @property
+    def now_s(self) -> float:
+        return self.state.now_s
 
     def valid_jobs(self) -> Iterable[JobState]:
         """Jobs that are admitted and may be looked at; the others are refused with their reason."""

@@ -22,9 +22,15 @@ Rows = NDArray[np.int64]
 class RunningPods:
     """The pods that may be evicted, by queue and row."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, evicted: Sequence[tuple[PodOfJob, str]]) -> None:
+        """`evicted`: the pods that were evicted since, which grows, and shrinks at its end when a trial is undone."""
         self._session = session
+        self._evicted = evicted
+        self._taken: list[tuple[PodOfJob, str, int]] = []
+        """What was taken off the sums for pods that were evicted, with the row."""
         self._by_queue: dict[str, dict[int, list[PodOfJob]]] = {}
+        self._row_of: dict[str, int] = {}
+        self._with_surplus: set[str] = set()
         self._rows: dict[tuple[str, ...], Rows] = {}
         self._evictable: Rows | None = None
         cluster, queues = session.cluster, session.forest.queues
@@ -33,9 +39,16 @@ class RunningPods:
             if queue is None or not queue.is_preemptable:
                 continue
             on_rows = self._by_queue.setdefault(job.queue, {})
+            if len(job.ready) > job.minimum:
+                self._with_surplus.add(job.queue)
             for pod in job.ready.values():
                 if pod.is_preemptible:
-                    on_rows.setdefault(cluster.pods[pod.key].row, []).append(pod)
+                    row = self._row_of[pod.key] = cluster.pods[pod.key].row
+                    on_rows.setdefault(row, []).append(pod)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._row_of
 
     def rows(self, queues: Iterable[str]) -> Rows:
         """The rows with pods of these queues, in the order of ranks."""
@@ -56,6 +69,7 @@ class RunningPods:
                 for row, pods in on_rows.items():
                     for pod in pods:
                         self._evictable[row] += pod.charge.taken
+        self._follow(self._evictable)
         need = np.full(cluster.width, NEVER_LACKING, np.int64)
         need[: len(charge.need)] = charge.need
         # How much of a device is free in one piece does not add up; the sum over a node's devices does.
@@ -65,6 +79,22 @@ class RunningPods:
         if cluster.devices.odd:
             may_fit |= np.isin(rows, list(cluster.devices.odd))
         return rows[may_fit]
+
+    def _follow(self, evictable: Rows) -> None:
+        """Bring the sums up to date with the evictions."""
+        taken, evicted = self._taken, self._evicted
+        while taken and (len(taken) > len(evicted) or evicted[len(taken) - 1][0] is not taken[-1][0]):
+            pod, _, row = taken.pop()
+            evictable[row] += pod.charge.taken
+        for pod, beneficiary in evicted[len(taken) :]:
+            row = self._row_of.get(pod.key, -1)
+            if row >= 0:
+                evictable[row] -= pod.charge.taken
+            taken.append((pod, beneficiary, row))
+
+    def have_surplus(self, queues: Iterable[str]) -> bool:
+        """Whether any job of the queues had more pods than its minimum."""
+        return not self._with_surplus.isdisjoint(queues)
 
     def on(self, row: int, queues: Iterable[str]) -> list[PodOfJob]:
         """The pods of these queues on the row that are not evicted yet."""

@@ -41,7 +41,7 @@ class _Preemption:
     def __init__(self, session: Session, starving: list[JobState]) -> None:
         self._session = session
         self._view = AfterDepartures(session)
-        self._running = RunningPods(session)
+        self._running = RunningPods(session, self._view.evicted)
         self._starving = starving
         self._stuck: set[Key] = set()
         """What could not be served between jobs; valid until something is freed."""
@@ -51,7 +51,7 @@ class _Preemption:
 
     def run(self) -> None:
         by_queue: dict[str, list[tuple[Key, JobState]]] = {}
-        for job in self._starving:
+        for job in self._starving if not self._running.is_empty else ():
             by_queue.setdefault(job.queue, []).append((self._session.job_key(job), job))
         for queue in sorted(by_queue, key=self._session.queue_key):
             self._between_jobs(by_queue[queue])

@@ -32,7 +32,7 @@ class _Reclaim:
     def __init__(self, session: Session, starving: list[JobState]) -> None:
         self._session = session
         self._view = AfterDepartures(session)
-        self._running = RunningPods(session)
+        self._running = RunningPods(session, self._view.evicted)
         self._stuck: set[tuple[str, Charge]] = set()
         """What pods of a queue ask for that nothing could be freed for; valid until something is freed."""
         self._jobs: dict[str, list[tuple[Key, JobState]]] = {}
@@ -47,7 +47,7 @@ class _Reclaim:
         heapify(queues)
         for jobs in self._jobs.values():
             heapify(jobs)
-        while queues:
+        while queues and not self._running.is_empty:
             _, name = heappop(queues)
             if session.is_overused(name) or not self._jobs[name]:
                 continue

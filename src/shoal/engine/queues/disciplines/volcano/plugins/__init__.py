@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.plugins.capacity import Capacity
@@ -15,12 +14,10 @@ from shoal.engine.queues.disciplines.volcano.plugins.pdb import Pdb
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin
 from shoal.engine.queues.disciplines.volcano.plugins.priority import Priority
 from shoal.engine.queues.disciplines.volcano.plugins.proportion import Proportion
+from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 from shoal.engine.queues.disciplines.volcano.plugins.sla import Sla
 from shoal.engine.queues.disciplines.volcano.plugins.tdm import Tdm
-from shoal.engine.queues.disciplines.volcano.plugins.usage import Usage
-
-if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.plugins.usage import NodeLoad
 
 PLUGINS: Mapping[str, type[Plugin]] = {
     "gang": Gang,
@@ -32,24 +29,21 @@ PLUGINS: Mapping[str, type[Plugin]] = {
     "overcommit": Overcommit,
     "sla": Sla,
     "tdm": Tdm,
-    "usage": Usage,
+    "usage": NodeLoad,
     "pdb": Pdb,
 }
 """The other implemented plugins are filters and scores of the engine: see `node_scores.py`."""
 
 
-def made_plugins(session: Session) -> list[list[Plugin]]:
+def made_plugins(session: SessionView, tiers: Sequence[Sequence[PluginOption]]) -> list[list[Plugin]]:
     """The plugins of every tier. Of `capacity` and `proportion` one alone shares quota: `capacity` where queues declare
     deserved amounts or guarantees, else `proportion`; Volcano cannot run both."""
-    names = {option.name for option in session.configuration.plugins()}
+    names = {option.name for tier in tiers for option in tier}
     left_out = ""
     if {"capacity", "proportion"} <= names:
         left_out = "proportion" if session.forest.declares_quota else "capacity"
-    return [
-        [_made(option, session) for option in tier if option.name in PLUGINS.keys() - {left_out}]
-        for tier in session.configuration.tiers
-    ]
+    return [[_made(option, session) for option in tier if option.name in PLUGINS.keys() - {left_out}] for tier in tiers]
 
 
-def _made(option: PluginOption, session: Session) -> Plugin:
+def _made(option: PluginOption, session: SessionView) -> Plugin:
     return PLUGINS[option.name](session, option)

@@ -7,7 +7,6 @@ that the pod asks for. Pods are no resource of that kind: every pod asks for one
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from shoal.api.resources import PODS
 from shoal.engine.queues.disciplines.volcano.amounts import NEGLIGIBLE, Figures, dominant_share, holds, within_asked
@@ -17,10 +16,8 @@ from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank
+from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
-
-if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
 
 _UNLIMITED = float("inf")
 
@@ -28,7 +25,7 @@ _UNLIMITED = float("inf")
 class Capacity(Plugin):
     defines = frozenset({"QueueOrder", "Reclaimable", "Allocatable", "Preemptive", "JobEnqueued"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionView, option: PluginOption) -> None:
         super().__init__(session, option)
         self.is_tree = self.compares_relatives = "Hierarchy" in option.hooks
         forest = session.forest
@@ -173,9 +170,13 @@ def real_capabilities(forest: QueueForest, total: Figures, *, is_tree: bool) -> 
         }
     found: dict[str, Mapping[str, float]] = {}
     root = forest.queues.get(ROOT_QUEUE)
-    above: list[tuple[str, Mapping[str, float]]] = [(ROOT_QUEUE, dict(root.capability) if root is not None else {})]
+    limit_of_root = dict(root.capability) if root is not None else {}
     if root is not None:
-        found[ROOT_QUEUE] = above[0][1]
+        found[ROOT_QUEUE] = limit_of_root
+    # What is guaranteed must exist: where the root declares no capability, it has what the nodes offer.
+    promised = _sum(child.guarantee for child in forest.children(ROOT_QUEUE))
+    limit_of_root = {**{name: total.get(name, 0.0) for name, amount in promised.items() if amount > 0}, **limit_of_root}
+    above: list[tuple[str, Mapping[str, float]]] = [(ROOT_QUEUE, limit_of_root)]
     while above:
         parent, limit = above.pop()
         children = forest.children(parent)

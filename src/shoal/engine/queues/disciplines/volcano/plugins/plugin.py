@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from shoal.engine.queues.disciplines.volcano.amounts import Figures
 from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
-
-if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 
 Rank = float | tuple[float, ...]
 RowMask = NDArray[np.bool_]
@@ -27,7 +25,7 @@ class Plugin:
     compares_relatives = False
     """Whether victims of queues near to the claimant's come first."""
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionView, option: PluginOption) -> None:
         self.session = session
         self.name = option.name
         self.arguments = option.arguments

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from shoal.api.resources import PODS
 from shoal.engine.queues.disciplines.volcano.amounts import Figures, dominant_share, holds, within_asked
@@ -11,15 +10,13 @@ from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.division import WeightedQueue, divide, real_capability
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank
-
-if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 
 
 class Proportion(Plugin):
     defines = frozenset({"QueueOrder", "Reclaimable", "Overused", "Allocatable", "Preemptive", "JobEnqueued"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionView, option: PluginOption) -> None:
         super().__init__(session, option)
         queues, accounts = session.forest.queues, session.accounts
         guaranteed: dict[str, float] = {}

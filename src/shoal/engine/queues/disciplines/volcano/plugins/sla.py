@@ -17,11 +17,11 @@ class Sla(Plugin):
         return self.deadline_s(job)
 
     def vote(self, job: JobState) -> str | None:
-        return "" if self.session.state.now_s >= self.deadline_s(job) else None
+        return "" if self.session.now_s >= self.deadline_s(job) else None
 
     def changes_s(self) -> float:
         deadlines = [self.deadline_s(job) for job in self.session.jobs.values() if not job.facts.is_enqueued]
-        return min((each for each in deadlines if each > self.session.state.now_s), default=_NEVER)
+        return min((each for each in deadlines if each > self.session.now_s), default=_NEVER)
 
     def deadline_s(self, job: JobState) -> float:
         """When the job has waited as long as its own annotation, or else the argument of the plugin, allows."""

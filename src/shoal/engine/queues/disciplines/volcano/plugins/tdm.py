@@ -6,17 +6,13 @@ pods that are there, one per job and period.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import duration_s, window_minutes
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, Rank, RowMask
-
-if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 
 ZONE_LABEL = "volcano.sh/revocable-zone"
 _ZONE = "tdm.revocable-zone."
@@ -30,14 +26,14 @@ _LAST = "tdm"
 class Tdm(Plugin):
     defines = frozenset({"JobOrder", "Predicate", "Victim"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionView, option: PluginOption) -> None:
         super().__init__(session, option)
         windows = {
             name.removeprefix(_ZONE): window
             for name, text in option.arguments.items()
             if name.startswith(_ZONE) and (window := window_minutes(text)) is not None
         }
-        minute = session.state.now_s % _DAY_S / 60
+        minute = session.now_s % _DAY_S / 60
         is_open = {zone: _is_inside(minute, *window) for zone, window in windows.items()}
         cluster = session.cluster
         zones = [cluster.labels.of(row).get(ZONE_LABEL, "") for row in range(cluster.rows)]
@@ -55,11 +51,11 @@ class Tdm(Plugin):
 
     def changes_s(self) -> float:
         """Windows begin and end with a minute."""
-        now_s = self.session.state.now_s
+        now_s = self.session.now_s
         return now_s + _MINUTE_S - now_s % _MINUTE_S
 
     def to_shuffle(self) -> list[PodOfJob]:
-        session, now_s = self.session, self.session.state.now_s
+        session, now_s = self.session, self.session.now_s
         period_s = duration_s(self.arguments.get(_PERIOD)) or _PERIOD_S
         if not self._closed.any() or now_s < session.memory.get(_LAST, -period_s) + period_s:
             return []

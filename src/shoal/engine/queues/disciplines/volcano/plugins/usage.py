@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,18 +10,16 @@ from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin, RowMask
-
-if TYPE_CHECKING:
-    from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 
 _THRESHOLD = 80.0
 _NAMES = {"cpu": "cpu", "mem": "memory"}
 
 
-class Usage(Plugin):
+class NodeLoad(Plugin):
     defines = frozenset({"Predicate"})
 
-    def __init__(self, session: Session, option: PluginOption) -> None:
+    def __init__(self, session: SessionView, option: PluginOption) -> None:
         super().__init__(session, option)
         said = option.arguments.get("thresholds")
         thresholds = said if isinstance(said, Mapping) else {}

@@ -1,0 +1,1 @@
+"""Converts queues between Kueue, KAI and Volcano."""
