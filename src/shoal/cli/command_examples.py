@@ -50,6 +50,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "scale pools": ("shoal scale pools", "shoal scale pools -f snapshot.json"),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
+    "web": ("shoal web", "shoal web --host 0.0.0.0 --tls-cert-file web.crt --tls-private-key-file web.key"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
     "xid": ("shoal xid 48",),
     "cost": (

@@ -49,6 +49,12 @@ _ENTRIES = (
         "Show what the GPUs are doing: per model, per holder, per node, and how much of what is free is fragments.",
     ),
     CommandEntry(
+        "web",
+        "shoal.cli.web:web",
+        _LOOK,
+        "Serve pages about the cluster to browsers: the fleet, queues, workloads and nodes, as they change.",
+    ),
+    CommandEntry(
         "explain",
         "shoal.cli.explain:explain",
         _LOOK,

@@ -42,11 +42,13 @@ _CONTEXT = re.compile(r'context "([^"]+)"')
 _ENDLESS, _OVER = "it is asked again until it answers", "the server answers again"
 
 
-def dashboard_beside_server(kubeconfig: Path) -> Show:
-    """Draws the dashboard on the terminal until the server ends, or the user quits, which ends the server."""
+def dashboard_beside_server(kubeconfig: Path, pages: str = "") -> Show:
+    """Draws the dashboard on the terminal until the server ends, or the user quits, which ends the server. `pages`: the
+    address of the web dashboard, if there is one."""
 
     async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
-        dashboard = LiveDashboard(tasks.informers, tasks.clock, "Shoal", f"export KUBECONFIG={kubeconfig}")
+        footer = f"export KUBECONFIG={kubeconfig}" + (f"   {pages}" if pages else "")
+        dashboard = LiveDashboard(tasks.informers, tasks.clock, "Shoal", footer)
         await show_on_terminal(dashboard, tasks.api)
         stop()
 

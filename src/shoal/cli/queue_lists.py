@@ -17,7 +17,7 @@ from shoal.views.decision import Reason
 from shoal.views.other_queues import OtherQueue
 from shoal.views.queue_backlog import waiters_of
 from shoal.views.queue_list import QueueLine, lines_of
-from shoal.views.queue_tree import queue_tree
+from shoal.views.queue_tree import Tree, queue_tree
 from shoal.views.queue_workloads import ADMISSIBLE, workloads_of
 from shoal.views.workload_list import WorkloadLine
 from shoal.views.workload_list import lines_of as workload_lines_of
@@ -53,6 +53,16 @@ def reasons_of(source: Source, manifests: ManifestQueues) -> dict[str, Reason]:
         # Files are read for their queues alone; of pods that cannot be read no places are known.
         return reasons
     return with_places(reasons, rounds_of(loaded, _SEED), SearchDeadline(_MOST_S))
+
+
+def quota_tree_of(source: Source) -> Tree | None:
+    """As `shoal queue` prints it; None without queues of Kueue."""
+    if not are_queues(source.documents):
+        return None
+    manifests = queues_of(source.documents, [source.words])
+    kueue = kueue_of(manifests, manifests.now_s)
+    waiters = waiters_of(kueue, {facts.key: facts for facts in manifests.workloads})
+    return queue_tree(kueue.queues, waiters)
 
 
 def _local_queues(source: Source) -> list[QueueLine]:

@@ -141,7 +141,18 @@ class UpOptions:
     dashboard: Annotated[
         bool | None, typer.Option("--dashboard/--no-dashboard", help="Draw the cluster; by default on a terminal.")
     ] = None
+    web_port: Annotated[
+        int | None,
+        typer.Option(
+            "--web-port", metavar="N", min=1, max=65535, help="Serve the pages of shoal web on this port of 127.0.0.1."
+        ),
+    ] = None
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
+
+    @property
+    def pages(self) -> str:
+        """The address of the web dashboard; empty without one."""
+        return "" if self.web_port is None else f"http://{_LOOPBACK}:{self.web_port}/"
 
     def embedded(self) -> EmbeddedOptions:
         return EmbeddedOptions(
@@ -209,7 +220,8 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
     _check_ports(folder, settings.host, options)
     if options.detach:
-        _start_detached(folder, settings, [*embedded.arguments(), *logs.arguments()])
+        served = [] if options.web_port is None else ["--web-port", str(options.web_port)]
+        _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], options.pages)
         return
     logs.check()
 
@@ -220,13 +232,20 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     if options.notify is None and wants_dashboard(options.dashboard):
         from shoal.cli.dashboard_runs import dashboard_beside_server
 
-        show = dashboard_beside_server(settings.kubeconfig)
+        show = dashboard_beside_server(settings.kubeconfig, options.pages)
         log_into(folder, logs)
     else:
         logs.set_up()
+    if options.web_port is not None:
+        from shoal.cli.web_runs import pages_beside_server
+
+        show = pages_beside_server(settings.kubeconfig, options.web_port, show)
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
         serve(settings, cluster, ready, show, step)
+
+    if options.pages and options.notify is None:
+        step(f"pages: {options.pages}")
 
     run_in(folder, settings, serve_cluster, options.notify)
 
@@ -249,9 +268,11 @@ def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
         check_port(host, options.port, "--port")
         if options.metrics_port:
             check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
+        if options.web_port:
+            check_port(_LOOPBACK, options.web_port, "--web-port")
 
 
-def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> None:
+def _start_detached(folder: Path, settings: Settings, arguments: list[str], pages: str) -> None:
     from shoal.cli.detach import start_detached
     from shoal.cli.progress import step
     from shoal.embedded.apiserver.security.state_folder import running
@@ -259,6 +280,8 @@ def _start_detached(folder: Path, settings: Settings, arguments: list[str]) -> N
     line = export_line(start_detached(folder, settings, arguments, says=_SNAPSHOT))
     found = running(folder)
     step(f"the cluster is ready at {found.url if found else settings.host}; `shoal down` ends it")
+    if pages:
+        step(f"pages: {pages}")
     typer.echo(line)
 
 

@@ -56,25 +56,40 @@ def why(
     """Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help."""
     checked(options.output, TEXTS)
     name = one_name(what)
-    from shoal.cli.addressed_commands import address_commands, cluster_flags
+    from shoal.cli.addressed_commands import cluster_flags
+    from shoal.cli.formats import console, write
+    from shoal.cli.object_source import source_from
+    from shoal.views.explanation import show_explanation
+
+    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, complains=False)
+    flags = () if source.access is None else cluster_flags(access, source.access)
+    explanation = explain(source, name, options, flags)
+    if options.output != TEXTS[0]:
+        from shoal.views.explanation_document import document_of
+
+        write(document_of(explanation), options.output, source.cluster)
+        return
+    show_explanation(console(is_folded=True), explanation)
+
+
+def explain(source: Source, name: str, options: WhyOptions, flags: Sequence[str]) -> Explanation:
+    """Uses up what was loaded of the source. `flags`: those that make commands use its cluster. Raises UserError for an
+    object that does not exist."""
+    from shoal.cli.addressed_commands import address_commands
     from shoal.cli.advice_events import show_advice
     from shoal.cli.explainer import Explainer
     from shoal.cli.explanation_text import tell_assumed_settings
-    from shoal.cli.formats import console, write
     from shoal.cli.invalid_objects import explanation_of
     from shoal.cli.live_history import show_history
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.named_nodes import no_nodes_warning
-    from shoal.cli.object_source import source_from
     from shoal.cli.preemption_options import rules_in_use
     from shoal.cli.progress import long_work, terminal_step
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.cli.why_node_pools import tell_node_pools
     from shoal.units.errors import UserError
-    from shoal.views.explanation import show_explanation
 
-    source = source_from(options.filename, access, options.namespace, nodes=options.nodes, complains=False)
     namespace = "" if options.all_namespaces else source.namespace
     is_only = bool(namespace and options.namespace)
     own = rules_in_use(source.documents)
@@ -87,11 +102,11 @@ def why(
             explanation = explainer.about(name, namespace, is_only=is_only)
     except UserError:
         wrong = explanation_of(source.notes, name, namespace, is_only=is_only)
-        if wrong is None and not options.filename:
-            wrong = _of_unread(name, namespace, source, access.access(), is_only=is_only)
+        if wrong is None and source.access is not None:
+            wrong = _of_unread(name, namespace, source, source.access, is_only=is_only)
         if wrong is None:
             # Any of them may say why there is no such object.
-            warn(loaded.warnings if options.filename else ())
+            warn(loaded.warnings if source.access is None else ())
             raise
         explanation = wrong
     else:
@@ -99,19 +114,14 @@ def why(
         tell_node_pools(explanation, source, loaded, explainer.family)
         if own is None and is_plain:
             tell_assumed_settings(explanation, source.documents, explainer.family.pods)
-    if options.filename:
+    if source.access is None:
         warn([*related_warnings(loaded, explainer.family), *no_nodes_warning(loaded)])
     else:
         if wrong is None:
-            show_history(explanation, explainer.family, source.documents, access.access())
-        show_advice(explanation, source.documents, access.access())
-        address_commands(explanation, cluster_flags(access, access.access()))
-    if options.output != TEXTS[0]:
-        from shoal.views.explanation_document import document_of
-
-        write(document_of(explanation), options.output, source.cluster)
-        return
-    show_explanation(console(is_folded=True), explanation)
+            show_history(explanation, explainer.family, source.documents, source.access)
+        show_advice(explanation, source.documents, source.access)
+        address_commands(explanation, flags)
+    return explanation
 
 
 def one_name(words: Sequence[str]) -> str:

@@ -1,0 +1,92 @@
+"""Answers for the pages of `shoal web` with the code of `shoal queue` and `shoal why`, each in a thread of its own.
+
+Reading a cluster and looking for what would help take seconds; meanwhile the server answers others. At most two are
+computed at once, because each of them uses a core.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import typer
+from msgspec import structs
+
+from shoal.cli.manifests import loaded_of
+from shoal.cli.object_source import Source, sound
+from shoal.cli.queue_lists import quota_tree_of
+from shoal.cli.why import WhyOptions, explain
+from shoal.client.clock import WallClock
+from shoal.client.http.access import Access
+from shoal.client.http.api import KubeApi
+from shoal.client.http.settings import KubeSettings
+from shoal.store.snapshot.reading import QueueRuling, Snapshot, read_snapshot
+from shoal.units.errors import UserError
+from shoal.views.explanation_document import StoryDocument, document_of
+from shoal.views.queue_tree import Tree
+
+T = TypeVar("T")
+_TIMEOUT_S = 20.0
+_AT_ONCE = 2
+
+
+class CommandReports:
+    def __init__(self, access: Access, flags: Sequence[str]) -> None:
+        """`flags`: those that make a command use this cluster."""
+        self._access, self._flags = access, flags
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def quota_tree(self) -> Tree | None:
+        return await self._in_thread(lambda: quota_tree_of(read_source(self._access)))
+
+    async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
+        access = with_token(self._access, token) if token else self._access
+        options = WhyOptions(namespace=namespace)
+
+        def explained() -> StoryDocument:
+            source = read_source(access).in_namespace(namespace)
+            return document_of(explain(source, f"{kind}/{name}", options, self._flags))
+
+        return await self._in_thread(explained)
+
+    async def _in_thread(self, compute: Callable[[], T]) -> T:
+        async with self._turns:
+            try:
+                return await asyncio.to_thread(compute)
+            except typer.Exit:
+                # A command writes the refusal on standard error and ends.
+                raise UserError("the cluster refused what this needs; the server's standard error has why") from None
+
+
+def read_source(access: Access) -> Source:
+    """The objects of the cluster. Raises ForbiddenError for a user who may not list them."""
+    snapshot = asyncio.run(_read(access))
+    found, loaded = sound(snapshot, loaded_of)
+    documents = [entry.document for entry in found.entries]
+    return Source(documents, access.namespace, access.where, loaded, found.notes, access)
+
+
+async def _read(access: Access) -> Snapshot:
+    api = KubeApi(access, random.Random(), KubeSettings(timeout_s=_TIMEOUT_S))
+    try:
+        return await read_snapshot(api, QueueRuling(), WallClock().now())
+    finally:
+        await api.close()
+
+
+def with_token(access: Access, token: str) -> Access:
+    """The same server with this token and nothing else that identifies a user."""
+    return structs.replace(
+        access,
+        token=token,
+        token_file=None,
+        certificate=b"",
+        key=b"",
+        certificate_file=None,
+        key_file=None,
+        program=None,
+        headers=(),
+        again=None,
+    )

@@ -1,0 +1,153 @@
+"""Runs the pages of `shoal web`: for any cluster, or beside the server of `shoal up`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import structs
+
+from shoal.cli.addressed_commands import with_flags
+from shoal.cli.cluster_access import in_one_line
+from shoal.cli.dashboard_caches import DashboardCaches
+from shoal.cli.dashboard_runs import Notes, cluster_name
+from shoal.cli.web_reports import CommandReports, with_token
+from shoal.client.clock import WallClock
+from shoal.client.http.api import KubeApi
+from shoal.client.http.locate import locate
+from shoal.client.http.settings import KubeSettings
+from shoal.client.informers import Informers
+from shoal.client.kind import NODES, PODS
+from shoal.client.kueue_versions import KueueVersionsApi
+from shoal.client.port import Select
+from shoal.views.dashboard.cluster_state import ClusterState
+from shoal.views.dashboard.facts import DashboardFacts, NodeDetail, PageSubject
+from shoal.web.server import WebServer, WebSettings
+from shoal.web.sign_in import TokenViewers
+from shoal.web.site import Site
+
+if TYPE_CHECKING:
+    from shoal.client.clock import Clock
+    from shoal.client.http.access import Access
+    from shoal.client.port import Api
+    from shoal.wiring.process_tasks import ProcessTasks
+    from shoal.wiring.up import Show
+
+_TIMEOUT_S = 20.0
+_NO_OBJECT = Select(labels="shoal.dev/no-such-label")
+_FIRST_S = 5.0
+
+
+class WebRun(msgspec.Struct, frozen=True):
+    settings: WebSettings
+    needs_token: bool
+    flags: Sequence[str] = ()
+    """Those that make a command use this cluster."""
+
+
+class LiveFacts:
+    """Implements `FactsSource` with the watch caches of the terminal dashboard."""
+
+    def __init__(self, informers: Informers, clock: Clock, title: str, note: Callable[[], str] = str) -> None:
+        self._state = ClusterState(title)
+        self._caches = DashboardCaches(informers, self._state)
+        self._clock, self._note = clock, note
+
+    @property
+    def version(self) -> int:
+        return self._state.version
+
+    def facts(self, subject: PageSubject | None) -> DashboardFacts:
+        found = self._state.scene("", "", self._clock.seconds(), subject, self._note())
+        if isinstance(found.detail, NodeDetail):
+            return structs.replace(found, detail=self._caches.completed(found.detail))
+        return found
+
+    async def follow_optional_kinds(self, api: Api) -> None:
+        await self._caches.follow_optional_kinds(api, self._clock)
+
+
+def web_server(facts: LiveFacts, access: Access, run: WebRun, clock: Clock) -> tuple[WebServer, TokenViewers | None]:
+    """`clock`: of the server itself, by which sessions end."""
+
+    def api_of(token: str) -> Api:
+        return KubeApi(with_token(access, token), random.Random(), KubeSettings(timeout_s=_TIMEOUT_S))
+
+    viewers = TokenViewers(api_of, clock) if run.needs_token else None
+    site = Site(facts, CommandReports(access, run.flags), viewers, clock, partial(with_flags, flags=run.flags))
+    return WebServer(site, run.settings, clock), viewers
+
+
+def serve_cluster(access: Access, run: WebRun, ready: Callable[[str], None]) -> None:
+    """Until SIGINT or SIGTERM. `ready` is called with the address."""
+    with in_one_line(access):
+        asyncio.run(_serve(access, run, ready))
+
+
+async def _serve(access: Access, run: WebRun, ready: Callable[[str], None]) -> None:
+    clock, draw = WallClock(), random.Random()
+    api = KueueVersionsApi(KubeApi(access, draw, KubeSettings(timeout_s=_TIMEOUT_S)))
+    try:
+        # A cluster that cannot be reached, or that refuses this user, is one line instead of empty pages.
+        await api.list(NODES, select=_NO_OBJECT)
+        informers = Informers(api, clock, draw)
+        needed = [informers.of(kind) for kind in (PODS, NODES)]
+        notes = Notes(clock.seconds, lambda: [each.kind.plural for each in needed if not each.is_synced])
+        logging.getLogger("shoal").addHandler(notes)
+        title = f"Shoal on {cluster_name(access)}"
+        facts = LiveFacts(informers, clock, title, notes.text)
+        following = asyncio.gather(informers.run(), facts.follow_optional_kinds(api))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_S):
+                await informers.synced((NODES, PODS))
+        settings = structs.replace(run.settings, title=title)
+        try:
+            await _until_signal(*web_server(facts, access, structs.replace(run, settings=settings), clock), ready)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+    finally:
+        await api.close()
+
+
+def pages_beside_server(kubeconfig: Path, port: int, others: Show | None) -> Show:
+    """Serves the pages on loopback until the server ends. `others`: what is shown as well."""
+
+    async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
+        facts = LiveFacts(tasks.informers, tasks.clock, "Shoal")
+        flags = ("--kubeconfig", str(kubeconfig))
+        run = WebRun(WebSettings(port=port), needs_token=False, flags=flags)
+        server, _ = web_server(facts, locate(kubeconfig), run, WallClock())
+        await server.start()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(facts.follow_optional_kinds(tasks.api))
+                if others is not None:
+                    group.create_task(others(tasks, stop))
+                await asyncio.Event().wait()
+        finally:
+            await server.close()
+
+    return show
+
+
+async def _until_signal(server: WebServer, viewers: TokenViewers | None, ready: Callable[[str], None]) -> None:
+    ended = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(name, ended.set)
+    await server.start()
+    try:
+        ready(server.url)
+        await ended.wait()
+    finally:
+        await server.close()
+        if viewers is not None:
+            await viewers.close()

@@ -1,0 +1,48 @@
+"""Declares what the web server needs from outside: facts of the cluster, and answers that take a while to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+from shoal.views.dashboard.facts import DashboardFacts, PageSubject
+from shoal.views.explanation_document import StoryDocument
+from shoal.views.queue_tree import Tree
+from shoal.web.viewer import Viewer
+
+
+class FactsSource(Protocol):
+    """The facts of the terminal dashboard."""
+
+    @property
+    def version(self) -> int:
+        """A number that changes with every change of the cluster."""
+        ...
+
+    def facts(self, subject: PageSubject | None) -> DashboardFacts: ...
+
+
+class Reports(Protocol):
+    """The answers of the commands of the same names. Both raise ShoalError where there is none."""
+
+    async def quota_tree(self) -> Tree | None:
+        """As `shoal queue` prints it; None for a cluster without queues of Kueue."""
+        ...
+
+    async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
+        """As `shoal why` prints it. `token`: the viewer's, with which the cluster is read; empty for the server's own
+        credentials."""
+        ...
+
+
+class Viewers(Protocol):
+    async def viewer(self, token: str, namespaces: Collection[str]) -> Viewer:
+        """What the owner of the token may see of these namespaces. Raises UnauthorizedError for a token that the
+        cluster rejects, and TemporaryError where it does not answer."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+Addressing = Callable[[str], str]
+"""A command -> the same command with the flags that make it use this cluster."""

@@ -1,0 +1,124 @@
+"""Signs viewers in with a token of their Kubernetes account, and asks the cluster what each may see.
+
+The token is sent to the API server as the viewer's own (SelfSubjectAccessReview), so the server needs no permission for
+it, and a token that the cluster rejects opens nothing. Guarantees: a browser has the number of a session and never the
+token; a right that was withdrawn is gone after a minute; a session ends after 12 hours.
+
+Rejected: TokenReview and SubjectAccessReview. They need permissions that let the server ask about every user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from shoal.client.clock import Clock
+from shoal.client.kind import Kind
+from shoal.client.port import Api
+from shoal.client.refusals import ForbiddenError
+from shoal.web.viewer import Viewer
+
+_REVIEWS = Kind(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
+)
+_VALID_S, _SESSION_S = 60.0, 12 * 3_600.0
+_MOST_VIEWERS, _MOST_SESSIONS, _AT_ONCE = 64, 1_000, 8
+_NODES, _QUEUES = ("", "nodes"), ("kueue.x-k8s.io", "clusterqueues")
+_PODS = ("", "pods")
+
+
+class _Known(msgspec.Struct):
+    api: Api
+    checked_s: float
+    rights: dict[tuple[str, str, str], bool]
+    """Group, resource and namespace -> whether it may be listed."""
+
+
+class TokenViewers:
+    """Implements `Viewers` with the API server. Close it."""
+
+    def __init__(self, api_of: Callable[[str], Api], clock: Clock) -> None:
+        """`api_of`: a client whose requests carry the token and nothing else that identifies a user."""
+        self._api_of, self._clock = api_of, clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+
+    async def viewer(self, token: str, namespaces: Collection[str]) -> Viewer:
+        known = await self._of(token)
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def may(resource: tuple[str, str], namespace: str = "") -> bool:
+            key = (*resource, namespace)
+            if key not in known.rights:
+                async with turns:
+                    known.rights[key] = await _may_list(known.api, *key)
+            return known.rights[key]
+
+        # The first one alone: a rejected token is rejected once.
+        sees_all = await may(_PODS)
+        lists_nodes, lists_queues = await asyncio.gather(may(_NODES), may(_QUEUES))
+        if sees_all:
+            return Viewer(None, lists_nodes, lists_queues)
+        names = sorted(namespaces)
+        seen = await asyncio.gather(*(may(_PODS, name) for name in names))
+        return Viewer(
+            frozenset(name for name, is_seen in zip(names, seen, strict=True) if is_seen), lists_nodes, lists_queues
+        )
+
+    async def close(self) -> None:
+        for known in self._known.values():
+            await known.api.close()
+        self._known.clear()
+
+    async def _of(self, token: str) -> _Known:
+        key = hashlib.sha256(token.encode()).hexdigest()
+        now = self._clock.seconds()
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Known(self._api_of(token), now, {})
+            while len(self._known) > _MOST_VIEWERS:
+                _, oldest = self._known.popitem(last=False)
+                await oldest.api.close()
+        elif now - known.checked_s >= _VALID_S:
+            known.rights, known.checked_s = {}, now
+        self._known.move_to_end(key)
+        return known
+
+
+async def _may_list(api: Api, group: str, resource: str, namespace: str) -> bool:
+    asked = {"group": group, "resource": resource, "verb": "list"} | ({"namespace": namespace} if namespace else {})
+    try:
+        found = await api.post(_REVIEWS, "", "", "", {"spec": {"resourceAttributes": asked}})
+    except ForbiddenError:
+        return False
+    return bool((found.get("status") or {}).get("allowed"))
+
+
+class Sessions:
+    """Tokens by the number of the session, which only the browser has."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tokens: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    def begin(self, token: str) -> str:
+        number = secrets.token_urlsafe(32)
+        self._tokens[number] = token, self._clock.seconds() + _SESSION_S
+        while len(self._tokens) > _MOST_SESSIONS:
+            self._tokens.popitem(last=False)
+        return number
+
+    def token(self, number: str) -> str:
+        """Empty for a session that does not exist or has ended."""
+        token, until_s = self._tokens.get(number, ("", 0.0))
+        if self._clock.seconds() < until_s:
+            return token
+        self._tokens.pop(number, None)
+        return ""
+
+    def end(self, number: str) -> None:
+        self._tokens.pop(number, None)

@@ -1,0 +1,231 @@
+"""The pages of workloads: what waits, gangs, what holds GPUs, and one of them with the explanation of `shoal why`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shlex import quote as quoted
+
+from shoal.views.dashboard.facts import DashboardFacts, DashboardPod, GangDetail, GangFacts, PodDetail, WorkloadFacts
+from shoal.views.dashboard.lists import reason
+from shoal.views.dashboard.words import age, amount, plural
+from shoal.views.explanation_document import StoryDocument
+from shoal.web.markup import Markup, address, element, joined
+from shoal.web.page import Page
+from shoal.web.ports import Addressing
+from shoal.web.tables import DataTable, Heading, TableCell, table_markup
+from shoal.web.viewer import OTHERS
+
+PATH = "/workloads"
+_COMMANDS = frozenset({"would help", "queue alone"})
+"""Headings below which commands are printed as well."""
+
+
+def subject_address(kind: str, namespace: str, name: str) -> str:
+    return address(kind, namespace, name)
+
+
+class WorkloadPages:
+    def __init__(self, addressed: Addressing) -> None:
+        self._addressed = addressed
+
+    def page(self, facts: DashboardFacts) -> Page:
+        tables = [
+            self._waiting(facts),
+            gangs_table(facts, facts.gangs, self._addressed("shoal get gangs -A")),
+            self._holders(facts),
+        ]
+        parts = {"head": element("h1", "Workloads"), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
+        return Page("Workloads", PATH, parts, "workloads", tables)
+
+    def pod(self, facts: DashboardFacts, detail: PodDetail) -> Page:
+        pod = detail.pod
+        path = subject_address("pod", pod.namespace, pod.name)
+        pairs = [("requests", plural(pod.gpus, "GPU"), ""), ("phase", pod.phase, "")]
+        pairs += [("age", age(pod.created, facts.now_s), ""), ("node", pod.node, address("node", pod.node))]
+        pairs += [("gang", pod.gang, _two("gang", pod.gang)), ("job", pod.job, _two("job", pod.job))]
+        pairs += [("queue", pod.queue, "")]
+        headings = [Heading("age"), Heading("reason"), Heading("message")]
+        rows = [
+            [
+                TableCell(age(event.at, facts.now_s)),
+                TableCell(event.reason, style="fault" if event.is_warning else ""),
+                TableCell(event.message),
+            ]
+            for event in detail.events
+        ]
+        command = self._why("pod", pod.namespace, pod.name)
+        table = DataTable("events", "Events", command, headings, rows, "No Event of this pod is known.")
+        waits = joined((element("h2", "Waits"), element("p", reason(pod, facts.fleet)))) if _waits(pod) else None
+        parts = {
+            "subject": joined((element("h1", "Pod ", pod.full_name), _pairs(pairs), waits)),
+            "why": self.why_part(path, command),
+            "of-events": table_markup(table, path),
+        }
+        return Page(pod.full_name, path, parts, "workloads", [table])
+
+    def gang(self, facts: DashboardFacts, detail: GangDetail) -> Page:
+        gang = detail.gang
+        namespace, _, name = gang.name.partition("/")
+        path = subject_address("gang", namespace, name)
+        needs = f"{plural(gang.needs, 'pod')} that run together" if gang.needs else ""
+        pods = f"{gang.running:,} running, {gang.waiting:,} waiting, on {plural(gang.nodes, 'node')}"
+        pairs = [("needs", needs, ""), ("pods", pods, ""), ("requests", plural(gang.gpus, "GPU"), "")]
+        pairs += [("queue", gang.queue, "")]
+        waits = joined((element("h2", "Waits"), element("p", gang.why))) if gang.why else None
+        headings = [Heading("pod"), Heading("phase"), Heading("GPUs", is_number=True), Heading("age", is_number=True)]
+        headings += [Heading("node"), Heading("reason")]
+        rows = [
+            [
+                TableCell(pod.full_name, subject_address("pod", pod.namespace, pod.name)),
+                TableCell(pod.phase, style=_phase(pod.phase)),
+                TableCell(amount(pod.gpus)),
+                TableCell(age(pod.created, facts.now_s)),
+                TableCell(pod.node, address("node", pod.node) if pod.node else ""),
+                TableCell(reason(pod, facts.fleet) if _waits(pod) else ""),
+            ]
+            for pod in detail.pods
+        ]
+        command = self._addressed(f"shoal get pods -n {quoted(namespace)}")
+        table = DataTable("pods", "Pods", command, headings, rows, "The gang has no pods.")
+        parts = {
+            "subject": joined((element("h1", "Gang ", gang.name), _pairs(pairs), waits)),
+            "why": self.why_part(path, self._why("gang", namespace, name)),
+            "of-pods": table_markup(table, path),
+        }
+        return Page(gang.name, path, parts, "workloads", [table])
+
+    def other(self, kind: str, namespace: str, name: str) -> Page:
+        """Of a Job, a Workload and other objects, of which only the explanation is known."""
+        path = subject_address(kind, namespace, name)
+        head = element("h1", f"{kind.capitalize()} ", f"{namespace}/{name}")
+        command = self._why(kind, namespace, name)
+        return Page(f"{namespace}/{name}", path, {"subject": head, "why": self.why_part(path, command)}, "workloads")
+
+    def why_part(self, path: str, command: str) -> Markup:
+        """The place of the explanation, which takes a while to compute and is loaded by the script."""
+        link = element("noscript", element("a", "Show the explanation", href=f"{path}?why"))
+        code = element("div", element("code", command), _copy(command, "copy command"), class_="copies")
+        bar = element("div", element("h2", "Explanation"), code, class_="table-bar")
+        loaded = element("div", "Shoal looks for what would help.", link, data_load=f"{path}?why", aria_live="polite")
+        return joined((bar, loaded))
+
+    def _why(self, kind: str, namespace: str, name: str) -> str:
+        return self._addressed(f"shoal why {quoted(f'{kind}/{name}')} -n {quoted(namespace)}")
+
+    def _waiting(self, facts: DashboardFacts) -> DataTable:
+        headings = [Heading("waiting"), Heading("GPUs", is_number=True), Heading("age", is_number=True)]
+        headings += [Heading("queue"), Heading("reason")]
+        waiting: list[DashboardPod | WorkloadFacts] = [*facts.waiting, *facts.workloads]
+        waiting.sort(key=lambda one: (one.created, one.full_name))
+        rows = [
+            [
+                _waiter(one),
+                TableCell(amount(one.gpus)),
+                TableCell(age(one.created, facts.now_s)),
+                TableCell(one.queue),
+                TableCell(reason(one, facts.fleet)),
+            ]
+            for one in waiting
+        ]
+        command = self._addressed("shoal get pods -A --field-selector status.phase=Pending")
+        return DataTable("waiting", "Waiting", command, headings, rows, "Nothing waits.")
+
+    def _holders(self, facts: DashboardFacts) -> DataTable:
+        headings = [Heading("pod"), Heading("GPUs", is_number=True), Heading("use", is_number=True), Heading("node")]
+        held: dict[tuple[str, str], tuple[float, int | None]] = {}
+        for tile in facts.tiles:
+            for slot in (slot for parts in tile.parts for slot in parts if slot.pod):
+                key = (slot.pod, tile.node.name)
+                held[key] = held.get(key, (0.0, None))[0] + slot.width, slot.load
+        rows = [
+            [
+                TableCell(pod, address("pod", *pod.split("/", 1))),
+                TableCell(amount(gpus)),
+                TableCell("" if load is None else f"{load} %"),
+                TableCell(node, address("node", node)),
+            ]
+            for (pod, node), (gpus, load) in sorted(held.items())
+        ]
+        command = self._addressed("shoal get pods -A --field-selector status.phase=Running")
+        return DataTable("holders", "Pods that hold GPUs", command, headings, rows, "No pod holds a GPU.")
+
+
+def gangs_table(facts: DashboardFacts, gangs: Sequence[GangFacts], command: str) -> DataTable:
+    headings = [Heading("gang"), Heading("state"), Heading("needs", is_number=True), Heading("running", is_number=True)]
+    headings += [Heading("waiting", is_number=True), Heading("GPUs", is_number=True), Heading("age", is_number=True)]
+    headings += [Heading("queue"), Heading("reason")]
+    rows = [
+        [
+            TableCell(gang.name, _two("gang", gang.name)),
+            TableCell(_gang_state(gang), style=_phase("Pending" if gang.waiting else "Running")),
+            TableCell(f"{gang.needs:,}" if gang.needs else ""),
+            TableCell(f"{gang.running:,}"),
+            TableCell(f"{gang.waiting:,}"),
+            TableCell(amount(gang.gpus)),
+            TableCell(age(gang.created, facts.now_s)),
+            TableCell(gang.queue),
+            TableCell(gang.why),
+        ]
+        for gang in gangs
+    ]
+    return DataTable("gangs", "Gangs", command, headings, rows, "The cluster has no gangs.")
+
+
+def explanation_markup(story: StoryDocument) -> Markup:
+    """The chapters of the explanation; commands of remedies can be copied."""
+    commands = {command for remedy in story.remedies for command in remedy.commands}
+    outcome = f"{story.name} {story.outcome}" + (f" ({story.code})" if story.code else "")
+    chapters = []
+    for chapter in story.chapters:
+        has_commands = chapter.heading in _COMMANDS
+        lines = (_line(line, is_command=has_commands and line in commands) for line in chapter.lines)
+        chapters += [element("dt", chapter.heading), element("dd", *lines)]
+    return joined((element("p", element("strong", outcome)), element("dl", *chapters, class_="why")))
+
+
+def _line(line: str, *, is_command: bool) -> Markup:
+    if not is_command:
+        return element("div", line, class_="line")
+    return element("div", element("code", line), _copy(line, "copy"), class_="line")
+
+
+def _copy(command: str, words: str) -> Markup:
+    return element("button", words, type="button", data_copy=command)
+
+
+def _waiter(one: DashboardPod | WorkloadFacts) -> TableCell:
+    if isinstance(one, WorkloadFacts):
+        name = f"{one.full_name} ({plural(one.pods, 'pod')})"
+        return TableCell(name, subject_address("workload", one.namespace, one.name))
+    return TableCell(one.full_name, subject_address("pod", one.namespace, one.name))
+
+
+def _gang_state(gang: GangFacts) -> str:
+    if gang.waiting:
+        return "waits"
+    return "runs" if gang.running else "has no pods"
+
+
+def _phase(phase: str) -> str:
+    return {"Pending": "waits", "Running": "runs", "Failed": "fault"}.get(phase, "")
+
+
+def _waits(pod: DashboardPod) -> bool:
+    return pod.waits and not pod.node
+
+
+def _pairs(pairs: Sequence[tuple[str, str, str]]) -> Markup:
+    """Name, value and address; those without a value are left out."""
+    return element(
+        "dl",
+        *(
+            joined((element("dt", name), element("dd", element("a", value, href=href) if href else value)))
+            for name, value, href in pairs
+            if value
+        ),
+        class_="pairs",
+    )
+
+
+def _two(kind: str, name: str) -> str:
+    return address(kind, *name.split("/", 1)) if name and name != OTHERS else ""
