@@ -12,6 +12,7 @@ from rich.console import Console
 from bench import (
     agent_exporter,
     agent_plugin,
+    cost,
     dashboard,
     decode,
     gpu_operator,
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agent_plugin.main(["--quick"] if chosen.quick else [])
     print("\nGPU operator")
     gpu_operator.main(["--quick"] if chosen.quick else [])
+    print("\ncosts and their history")
+    cost.main(["--days", "6"] if chosen.quick else [])
     print("\npackages")
     packages.main()
     print("\npods on this machine")
