@@ -12,7 +12,7 @@ import argparse
 import resource
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -39,12 +39,12 @@ _PODS_A_DAY = 10_000
 _TEAMS = 20
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--days", type=int, default=90)
     parser.add_argument("--folder", type=Path)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     rows = [_statement()]
     with tempfile.TemporaryDirectory() as folder:
         rows += _history(chosen.folder or Path(folder), chosen.gpus, chosen.days)
@@ -91,7 +91,8 @@ def _history(folder: Path, gpus: int, days: int) -> list[tuple[str, str, str]]:
     for day in range(1, days):
         _copy_day(history, day, days)
     _add_pods(history, gpus, days)
-    history.tables.delete_ended("gap", 0)
+    # The copied days are compacted, too.
+    history.tables.put("meta", [StoredRow("compacted hour", _START + days * DAY_MS, 1 << 62, "", b"")])
     history.close()
     history = open_history(folder)
     end = _START + days * DAY_MS

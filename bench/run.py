@@ -13,6 +13,7 @@ from bench import (
     agent_exporter,
     agent_plugin,
     autoscale,
+    cost,
     dashboard,
     decode,
     gpu_operator,
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gpu_operator.main(["--quick"] if chosen.quick else [])
     print("\nupgrade under load")
     upgrade.main(["--quick"] if chosen.quick else [])
+    print("\ncosts and their history")
+    cost.main(["--days", "6"] if chosen.quick else [])
     print("\npackages")
     packages.main()
     print("\nlint")

@@ -60,7 +60,7 @@ class _Results(msgspec.Struct, frozen=True):
     results: tuple[_Result, ...] = ()
 
 
-class _AllocatedClaim(msgspec.Struct, frozen=True):
+class _ClaimAllocation(msgspec.Struct, frozen=True):
     devices: _Results = _Results()
 
 
@@ -70,7 +70,7 @@ class _User(msgspec.Struct, frozen=True):
 
 
 class _ClaimStatus(msgspec.Struct, rename="camel", frozen=True):
-    allocation: _AllocatedClaim | None = None
+    allocation: _ClaimAllocation | None = None
     reserved_for: tuple[_User, ...] = ()
 
 
