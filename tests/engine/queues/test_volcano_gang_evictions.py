@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ RACKS = {"n1": {"rack": "r1"}, "n2": {"rack": "r1"}, "n3": {"rack": "r2"}, "n4":
 
 
 def racks(*queues: Any, cores: int = 2, **arguments: Any) -> World:
-    nodes = {name: {"cpu": cores} for name in RACKS}
+    nodes: dict[str, Mapping[str, float]] = {name: {"cpu": cores} for name in RACKS}
     return World(list(queues) or [queue("q")], nodes, (PLUGINS,), arguments, RACKS)
 
 
@@ -60,7 +61,7 @@ def test_a_domain_that_does_not_suffice_keeps_its_pods() -> None:
 def test_only_so_many_domains_are_tried() -> None:
     made = racks(gangpreempt={"maxDomains": 1}).job("low", "q", "n3:2", "n4:2", minimum=0, priority=1)
     made.job("other", "q", "n1:2", "n2:2", minimum=2, priority=9)
-    high = {"minimum": 2, "priority": 5, "requirement": IN_RACK}
+    high: dict[str, Any] = {"minimum": 2, "priority": 5, "requirement": IN_RACK}
     assert made.job("high", "q", ":2", ":2", **high).run("gangpreempt").evicted == set()
 
 
