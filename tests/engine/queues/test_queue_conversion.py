@@ -143,7 +143,7 @@ def test_a_kai_queue_without_weight_gets_nothing_beyond_its_quota() -> None:
 
 def test_unlimited_quota_of_kai_is_known_as_such() -> None:
     (queue,) = kai(resources=gpu(-1, 8)).queues
-    assert (dict(queue.quota), dict(queue.limit), set(queue.unlimited)) == ({}, {GPU: 8000}, {GPU})
+    assert (queue.quota, queue.limit, queue.unlimited) == ({}, {GPU: 8000}, frozenset({GPU}))
 
 
 def test_minimum_runtimes_and_weights_by_resource_are_listed() -> None:

@@ -167,9 +167,8 @@ def test_reclaim_takes_from_queues_beyond_their_share() -> None:
     assert (found.evicted, found.promised) == ({"a-3", "a-2"}, {"b-0", "b-1"})
 
 
-@pytest.mark.parametrize("lender", [queue("a", is_reclaimable=False), queue("a", is_preemptable=False)])
-def test_queues_that_keep_their_pods_are_not_reclaimed_from(lender: object) -> None:
-    made = world(queues=[lender, queue("b")], plugins=(RECLAIM,))
+def test_a_queue_that_is_not_reclaimable_keeps_its_pods() -> None:
+    made = world(queues=[queue("a", is_reclaimable=False), queue("b")], plugins=(RECLAIM,))
     found = made.job("a", "a", *["n1"] * 4, minimum=1).job("b", "b", "").run("reclaim")
     assert found.evicted == set()
 

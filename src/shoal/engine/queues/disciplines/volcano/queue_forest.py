@@ -34,10 +34,6 @@ class VolcanoQueue(msgspec.Struct, frozen=True):
     is_open: bool = True
     created_s: float = 0.0
     dequeue_strategy: str = ""
-    preemption_policy: str = ""
-    """Shoal's extension: how victims of the queue are chosen."""
-    is_preemptable: bool = True
-    """Shoal's extension: whether pods of the queue may be preempted."""
 
 
 def scheduler_queue(queue: Queue) -> VolcanoQueue:

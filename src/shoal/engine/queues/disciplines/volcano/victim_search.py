@@ -35,8 +35,7 @@ class RunningPods:
         self._evictable: Rows | None = None
         cluster, queues = session.cluster, session.forest.queues
         for job in session.jobs.values():
-            queue = queues.get(job.queue)
-            if queue is None or not queue.is_preemptable:
+            if job.queue not in queues:
                 continue
             on_rows = self._by_queue.setdefault(job.queue, {})
             if len(job.ready) > job.minimum:
