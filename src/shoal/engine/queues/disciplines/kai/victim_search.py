@@ -29,6 +29,8 @@ _MOST_FROM_SCRATCH = 6
 """A claimant of more pods is placed pod by pod, and only the outcome as a whole."""
 
 _LONG_WALK = 256
+_MOST_TRIALS = 512
+"""Nodes that are tried for one pod."""
 _MOST_MOVE_TRIALS = 64
 """Nodes that are tried for one pod although some of the work on them could only move elsewhere."""
 
@@ -163,7 +165,7 @@ class VictimSearch:
         if short is not None and not any(self._lines.lines[leaf] for leaf in self._stoppable(claimant, may_stop)):
             # What may only move leaves its room nowhere.
             return
-        moves = 0
+        moves = tried = 0
         for victims in walk.chances(charges if lacks_room else None):
             gains = [step for step in victims if _known(may_stop, rules, claimant, step.job.leaf)]
             if len(gains) < len(victims):
@@ -173,6 +175,9 @@ class VictimSearch:
                 ):
                     continue
             yield victims
+            tried += 1
+            if tried == _MOST_TRIALS:
+                return
 
     def _stoppable(self, claimant: FairJob, may_stop: dict[QueueNode, bool]) -> Iterator[QueueNode]:
         for leaf in self._lines.lines:
