@@ -121,7 +121,7 @@ class VictimSearch:
         kind = claimant.leaf, claimant.priority
         walk = self._long_walks.get(kind)
         if walk is None:
-            walk = self._walk(claimant, chosen)
+            walk = self._walk(claimant, chosen, lasts=True)
         is_done = all(self._next_pod(claimant, pod, walk, chosen) for pod in pods)
         cycle.rollback(mark)
         walk.revive(chosen)
@@ -137,7 +137,7 @@ class VictimSearch:
             # What the rest of a job gives up is another step now.
             self._long_walks.clear()
         for walk in self._long_walks.values():
-            walk.spent(steps)
+            walk.left(step.job for step in steps)
 
     def _next_pod(self, claimant: FairJob, pod: str, walk: VictimWalk, chosen: list[VictimStep]) -> bool:
         """Place one more pod, on the ledger; those that leave their places for it are added to the chosen."""
@@ -184,12 +184,14 @@ class VictimSearch:
             if self._rules.leaves(claimant, leaf) and _known(may_stop, self._rules, claimant, leaf):
                 yield leaf
 
-    def _walk(self, claimant: FairJob, recorded: list[VictimStep]) -> VictimWalk:
+    def _walk(self, claimant: FairJob, recorded: list[VictimStep], *, lasts: bool = False) -> VictimWalk:
+        """`lasts`: it may be followed further after work has yielded to this claimant."""
         rules = self._rules
         steps = self._lines.of(
             lambda leaf: rules.leaves(claimant, leaf),
             lambda job: MayYield.NOTHING if job is claimant else rules.may_yield(claimant, job),
             recorded,
+            lasts=lasts,
         )
         return VictimWalk(self._cycle, _of_jobs(steps, rules.most_jobs) if rules.most_jobs else steps)
 
