@@ -119,7 +119,10 @@ def narrowed(
         return Refusal("a host port of the pod is taken")
     key = node.requirements.incompatible_key(choice.requirements, template.undefined)
     if key is not None:
-        return Refusal(f"label {key} is {node.requirements.get(key)}, the pod wants {choice.requirements.get(key)}")
+        wanted = choice.requirements.get(key)
+        if key not in node.requirements:
+            return Refusal(f"the pool does not define label {key}, which the pod wants {wanted}")
+        return Refusal(f"label {key} is {node.requirements.get(key)}, the pod wants {wanted}")
     requirements = node.requirements.with_all(choice.requirements)
     changed: set[str] = set(choice.requirements)
     is_final = True
