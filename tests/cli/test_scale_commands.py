@@ -206,3 +206,11 @@ def test_why_names_the_reason_of_each_pool_that_cannot(tmp_path: Path, capsys: p
 
 def test_why_says_nothing_of_pools_where_there_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "node pools" not in _why(tmp_path, capsys, "pod/p", _pod("p", 8))
+
+
+def test_brackets_in_reasons_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pod = _pod("p", 1)
+    pod["spec"]["nodeSelector"] = {"example.com/rack": "r1"}
+    _, out, _ = _run(tmp_path, capsys, (_pool(), _pod("q", 1), {**pod, "spec": {**pod["spec"]}}), "plan")
+
+    assert "pool gpu: the pool does not define label example.com/rack, which the pod wants in [r1]" in out

@@ -81,9 +81,11 @@ def _notes(scaling: NodeScaling) -> list[str]:
     if not scaling.objects.pools:
         notes.append("There is no NodePool, so no node can be provisioned.")
     if scaling.workloads_held:
-        notes.append(f"{scaling.workloads_held:,} workloads wait in queues; nothing is provisioned for them.")
+        are = "workload waits" if scaling.workloads_held == 1 else "workloads wait"
+        notes.append(f"{scaling.workloads_held:,} {are} in queues and cause no nodes.")
     if scaling.unplanned:
-        notes.append(f"Nothing is planned for {len(scaling.unplanned):,} pods that do not exist yet.")
+        pods = "1 pod that does" if len(scaling.unplanned) == 1 else f"{len(scaling.unplanned):,} pods that do"
+        notes.append(f"Nothing is planned for {pods} not exist yet.")
     lists = {one.prices for one in catalog().instances if one.type in _types_in_use(scaling) and one.prices}
     dates = [f"{name} of {catalog().price_lists[name].date}" for name in sorted(lists)]
     if dates:

@@ -18,7 +18,7 @@ from shoal.api.decode import Document
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.topology import HOSTNAME_LABEL
-from shoal.autoscale.disruption.candidates import DisruptableNode, price_of
+from shoal.autoscale.disruption.candidates import DisruptableNode, offering_of
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
 from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
@@ -273,5 +273,6 @@ def _remove(
 
 
 def price_per_hour(node: DisruptableNode, types: Mapping[str, InstanceType]) -> float:
-    """The price of a node that exists; zero where it is not known."""
-    return price_of(node.existing, types.get(node.existing.instance_type)) or 0.0
+    """What a node that exists is billed; zero where it is not known."""
+    offering = offering_of(node.existing, types.get(node.existing.instance_type))
+    return 0.0 if offering is None else offering.price

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from shoal.units.visible_text import visible
 from shoal.views.scale_plan import PlannedNodeView, PodRefusalView, PoolView, RemovalView, ScalePlan
 
 _MOST_PODS = 3
@@ -19,34 +20,33 @@ def show_plan(console: Console, plan: ScalePlan) -> None:
     """What would be provisioned or removed, and why."""
     if plan.provision:
         count = sum(len(node.pods) for node in plan.provision)
-        console.print(
-            f"Provision {_count(len(plan.provision), 'node')} for {_count(count, 'pod')}, ${plan.usd_per_hour:,.2f}/h:"
-        )
+        nodes = _count(len(plan.provision), "node")
+        _say(console, f"Provision {nodes} for {_count(count, 'pod')}, ${plan.usd_per_hour:,.2f}/h:")
         console.print(_nodes_table(plan.provision))
     for node, pods in sorted(_by_node(plan).items()):
-        console.print(f"Node {node} takes {_names(pods)}.")
+        _say(console, f"Node {node} takes {_names(pods)}.")
     if plan.pending:
-        console.print(f"{_count(len(plan.pending), 'pod')} for which nothing is provisioned:")
+        _say(console, f"{_count(len(plan.pending), 'pod')} for which nothing is provisioned:")
         for refusal in plan.pending[:_MOST_REFUSALS]:
             _show_refusal(console, refusal)
         _show_rest(console, len(plan.pending) - _MOST_REFUSALS, "pod")
     for removal in plan.remove:
         _show_removal(console, removal)
     if not plan.provision and not plan.remove:
-        console.print("No node has to be provisioned or removed.")
+        _say(console, "No node has to be provisioned or removed.")
     if plan.kept and not plan.provision:
-        console.print("Nodes that stay:")
+        _say(console, "Nodes that stay:")
         for name, why in sorted(plan.kept.items())[:_MOST_KEPT]:
-            console.print(f"  {name}: {why}")
+            _say(console, f"  {name}: {why}")
         _show_rest(console, len(plan.kept) - _MOST_KEPT, "node")
     for note in plan.notes:
-        console.print(note)
+        _say(console, note)
 
 
 def show_pools(console: Console, pools: Sequence[PoolView], *, has_headings: bool = True) -> None:
     """One row for each pool."""
     if not pools:
-        console.print("no node pools found")
+        _say(console, "no node pools found")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=has_headings, header_style="dim")
     for name in ("POOL", "WEIGHT", "NODES", "STARTING", "GPUS", "$/H", "TYPES", "CHEAPEST"):
@@ -65,11 +65,16 @@ def show_pools(console: Console, pools: Sequence[PoolView], *, has_headings: boo
     console.print(table)
     for pool in pools:
         for name, left in pool.limits.items():
-            console.print(f"pool {pool.name}: limit {name}: {left}")
+            _say(console, f"pool {pool.name}: limit {name}: {left}")
         if pool.disruptions_allowed is not None:
-            console.print(f"pool {pool.name}: {pool.policy}, {pool.disruptions_allowed} at a time")
+            _say(console, f"pool {pool.name}: {pool.policy}, {pool.disruptions_allowed} at a time")
         if pool.fault:
-            console.print(f"pool {pool.name} can serve no pod: {pool.fault}")
+            _say(console, f"pool {pool.name} can serve no pod: {pool.fault}")
+
+
+def _say(console: Console, text: str) -> None:
+    """Text with brackets is text, and no markup."""
+    console.print(visible(text, keeps_blanks=True), markup=False)
 
 
 def _nodes_table(nodes: Sequence[PlannedNodeView]) -> Table:
@@ -89,23 +94,23 @@ def _nodes_table(nodes: Sequence[PlannedNodeView]) -> Table:
 
 
 def _show_refusal(console: Console, refusal: PodRefusalView) -> None:
-    console.print(f"  {refusal.pod}" + (f": {refusal.reason}" if refusal.reason else ""))
+    _say(console, f"  {refusal.pod}" + (f": {refusal.reason}" if refusal.reason else ""))
     for pool, why in sorted(refusal.pools.items()):
-        console.print(f"    pool {pool}: {why}")
+        _say(console, f"    pool {pool}: {why}")
 
 
 def _show_removal(console: Console, removal: RemovalView) -> None:
     saved = removal.saved_usd_per_hour
     money = f"saves ${saved:,.2f}/h" if saved >= 0 else f"costs ${-saved:,.2f}/h"
-    console.print(f"Remove {_names(removal.nodes, 10)}: {removal.why}; {money}.")
+    _say(console, f"Remove {_names(removal.nodes, 10)}: {removal.why}; {money}.")
     if removal.replacements:
-        console.print("Before that, provision:")
+        _say(console, "Before that, provision:")
         console.print(_nodes_table(removal.replacements))
 
 
 def _show_rest(console: Console, left: int, what: str) -> None:
     if left > 0:
-        console.print(f"  and {_count(left, f'more {what}')}")
+        _say(console, f"  and {_count(left, f'more {what}')}")
 
 
 def _by_node(plan: ScalePlan) -> dict[str, list[str]]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec import structs
+
 from build.pool_worlds import machine, pod, pool, standing, world
 from shoal.api.pod import Pod
 from shoal.api.selectors import LabelSelector
@@ -14,7 +16,7 @@ from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.protection import DisruptionLimit
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
-from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.pools import NodePool
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -246,3 +248,10 @@ def test_a_balanced_pool_saves_enough_for_the_pods_that_it_evicts() -> None:
     assert _searches(nodes, kinds, pools=balanced).decide("single").kept["n"] == (
         "0 % of its pool's cost would be saved for 54 % of its pods"
     )
+
+
+def test_a_node_that_is_paid_already_is_not_replaced_by_one_that_costs_more() -> None:
+    paid = structs.replace(BIG, offerings=(Offering("a", "reserved", 20),))
+    node = standing("n", paid, _running("p", "2"), capacity_type="reserved")
+
+    assert _searches([node], (paid, SMALL)).decide("single").action == "none"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import pytest
+from msgspec.structs import replace
 
 from build.depth import seeds
 from build.pool_worlds import machine, planned, pod, pool
-from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 
 CHEAPEST = PlanningSettings(packing="LeastCost")
@@ -109,3 +110,30 @@ def test_pods_with_rules_about_other_pods_stay_where_they_were_planned() -> None
     plan = planned([machine("big", 16, price=1)], pods, settings=CHEAPEST)
 
     assert [len(node.pods) for node in plan.new_nodes] == [1, 1, 1]
+
+
+def test_capacity_that_is_paid_already_is_used_first_and_no_more_of_it_than_there_is() -> None:
+    reserved = Offering("a", "reserved", 40, left=2)
+    kind = replace(
+        machine("gpu-8", 96, price=30, gpus=8, zones=["a"]), offerings=(reserved, Offering("a", "on-demand", 30))
+    )
+    pods = [pod(f"p{number}", "4", gpus=8) for number in range(3)]
+
+    for packing in (CHEAPEST, PlanningSettings()):
+        plan = planned([kind], pods, settings=packing)
+        assert sorted(node.offering.capacity_type for node in plan.new_nodes) == ["on-demand", "reserved", "reserved"]
+        assert plan.cost[1] == 30.0, "a reservation costs nothing more if it is used"
+        assert plan.price == 110.0, "and is billed all the same"
+
+
+def test_a_gang_for_which_a_reservation_is_too_small_gets_no_part_of_it() -> None:
+    kind = replace(machine("gpu-8", 96, price=30, gpus=8), offerings=(Offering("a", "reserved", 40, left=2),))
+    pods = [pod(f"p{number}", "4", gpus=8) for number in range(3)]
+    gangs = {f"default/p{number}": "train" for number in range(3)}
+
+    alone, together = planned([kind], pods), planned([kind], pods, gangs=gangs)
+
+    assert len(alone.new_nodes) == 2
+    assert [each.reason for each in alone.pending] == ["no more nodes of the reservation are left"]
+    assert not together.new_nodes
+    assert len(together.pending) == 3

@@ -16,7 +16,7 @@ from shoal.autoscale.disruption.protection import (
     protection,
 )
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
-from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
 
@@ -95,11 +95,17 @@ def candidate_of(node: DisruptableNode, pool: NodePool, types: Mapping[str, Inst
 
 
 def price_of(existing: ExistingNode, instance: InstanceType | None) -> float | None:
-    """The price of the node's offering, whether or not it is available at the moment."""
+    """What the removal of the node would save per hour: nothing if it is paid already."""
+    offering = offering_of(existing, instance)
+    return None if offering is None else offering.decision_price
+
+
+def offering_of(existing: ExistingNode, instance: InstanceType | None) -> Offering | None:
+    """The node's offering, whether or not it is available at the moment."""
     labels = existing.node.metadata.labels
     place = labels.get(ZONE_LABEL), labels.get(CAPACITY_TYPE_LABEL)
     offerings = instance.offerings if instance is not None else ()
-    return next((each.price for each in offerings if (each.zone, each.capacity_type) == place), None)
+    return next((each for each in offerings if (each.zone, each.capacity_type) == place), None)
 
 
 def consolidation_blocker(node: DisruptableNode, pool: NodePool, now: datetime) -> str | None:

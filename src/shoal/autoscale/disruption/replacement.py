@@ -30,7 +30,7 @@ def launch_price(one: InstanceType, requirements: RequirementSet) -> float | Non
     for capacity_type in _LAUNCH_ORDER:
         if not allowed.has(capacity_type):
             continue
-        prices = [each.price for each in _usable(one, requirements) if each.capacity_type == capacity_type]
+        prices = [each.decision_price for each in _usable(one, requirements) if each.capacity_type == capacity_type]
         if prices:
             return max(prices)
     return None
@@ -103,7 +103,7 @@ def with_types(new: NewNode, types: tuple[InstanceType, ...]) -> NewNode:
     allowed = new.requirements.get(CAPACITY_TYPE_LABEL)
     offers = sorted(
         (
-            (each.price, one.name, each.zone, one, each)
+            (each.decision_price, one.name, each.zone, one, each)
             for one in types
             for each in _usable(one, new.requirements)
             if allowed.has(each.capacity_type)

@@ -42,6 +42,11 @@ class Offering(msgspec.Struct, frozen=True):
     left: int | None = None
     """How many of a reservation are left; None where there is no such limit."""
 
+    @property
+    def decision_price(self) -> float:
+        """What a decision compares: capacity that is paid already costs nothing more if it is used."""
+        return 0.0 if self.capacity_type in PAID_ALREADY else self.price
+
     def label(self, key: str) -> str | None:
         if key == ZONE_LABEL:
             return self.zone

@@ -50,8 +50,8 @@ class NodePlan(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> tuple[int, float]:
-        """What plans are compared by: the pods that stay pending, then the price."""
-        return len(self.pending), round(self.price, 9)
+        """What plans are compared by: the pods that stay pending, then the price of what is not paid already."""
+        return len(self.pending), round(sum(node.offering.decision_price for node in self.new_nodes), 9)
 
     @property
     def price(self) -> float:

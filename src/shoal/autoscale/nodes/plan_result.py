@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from shoal.api.taints import Taint
 from shoal.api.topology import HOSTNAME_LABEL
-from shoal.autoscale.nodes.instance_types import Offering
 from shoal.autoscale.nodes.plan import NewNode
-from shoal.autoscale.nodes.planned_node import PlannedNode, cheapest
+from shoal.autoscale.nodes.planned_node import OfferingKey, PlannedNode, cheapest, offering_key
 from shoal.autoscale.nodes.templates import PoolTemplate
 
 _MOST_ATTEMPTS: Final = 24
@@ -19,14 +19,38 @@ _MOST_TRIED_PODS: Final = 900
 """Pods of all further attempts together, so that a plan for many pods does not take many times as long."""
 
 
-def new_node(node: PlannedNode, template: PoolTemplate, left: dict[Offering, int]) -> NewNode | None:
+def launched_nodes(
+    nodes: Sequence[tuple[PlannedNode, PoolTemplate]], gangs: Mapping[str, str]
+) -> tuple[tuple[NewNode, ...], set[str]]:
+    """The nodes as they are launched, and the pods that get none because a reservation is used up.
+
+    A gang that loses a pod loses all of them, and a node without pods is not launched.
+    """
+    left: dict[OfferingKey, int] = {}
+    made: list[NewNode] = []
+    lost: set[str] = set()
+    for node, template in nodes:
+        new = _new_node(node, template, left)
+        if new is None:
+            lost.update(pod.key for pod in node.pods)
+        else:
+            made.append(new)
+    if lost:
+        broken = {gangs[key] for key in lost if key in gangs}
+        lost.update(key for new in made for key in new.pods if gangs.get(key) in broken)
+        made = [replace(new, pods=tuple(key for key in new.pods if key not in lost)) for new in made]
+    return tuple(new for new in made if new.pods), lost
+
+
+def _new_node(node: PlannedNode, template: PoolTemplate, left: dict[OfferingKey, int]) -> NewNode | None:
     """The node as it is launched; `left`: what the nodes so far leave of reservations. None if nothing is left."""
     index = cheapest(template, node.offers, left)
     if index is None:
         return None
     offering = template.offerings[index]
     if offering.left is not None:
-        left[offering] = left.get(offering, offering.left) - 1
+        key = offering_key(template, index)
+        left[key] = left.get(key, offering.left) - 1
     chosen = template.types[template.type_of[index]]
     numbers = sorted(
         np.flatnonzero(node.types).tolist(),

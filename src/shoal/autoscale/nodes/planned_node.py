@@ -6,14 +6,14 @@ its possible types can hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.autoscale.nodes.catalog import Flags
-from shoal.autoscale.nodes.instance_types import Offering, launch_rank
+from shoal.autoscale.nodes.instance_types import launch_rank
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodVariant, VariantChoice
 from shoal.autoscale.nodes.templates import PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
@@ -119,7 +119,10 @@ def narrowed(
         return Refusal("a host port of the pod is taken")
     key = node.requirements.incompatible_key(choice.requirements, template.undefined)
     if key is not None:
-        return Refusal(f"label {key} is {node.requirements.get(key)}, the pod wants {choice.requirements.get(key)}")
+        wanted = choice.requirements.get(key)
+        if key not in node.requirements:
+            return Refusal(f"the pool does not define label {key}, which the pod wants {wanted}")
+        return Refusal(f"label {key} is {node.requirements.get(key)}, the pod wants {wanted}")
     requirements = node.requirements.with_all(choice.requirements)
     changed: set[str] = set(choice.requirements)
     is_final = True
@@ -182,17 +185,29 @@ def _sum(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     return total
 
 
-def cheapest(template: PoolTemplate, offers: Flags, left: dict[Offering, int] | None = None) -> int | None:
-    """The offering that is launched: what is paid already first, then the lowest price."""
+OfferingKey = tuple[str, str, str]
+"""Instance type, zone and capacity type."""
+
+
+def offering_key(template: PoolTemplate, index: int) -> OfferingKey:
+    offering = template.offerings[index]
+    return template.types[template.type_of[index]].name, offering.zone, offering.capacity_type
+
+
+def cheapest(template: PoolTemplate, offers: Flags, left: Mapping[OfferingKey, int] | None = None) -> int | None:
+    """The offering that is launched: what is paid already first, then the lowest price. `left`: what the nodes so far
+    leave of reservations.
+    """
     best, best_order = None, None
-    for index in np.flatnonzero(offers):
+    for index in np.flatnonzero(offers).tolist():
         offering = template.offerings[index]
-        if left is not None and offering.left is not None and left.get(offering, offering.left) <= 0:
+        is_scarce = left is not None and offering.left is not None
+        if is_scarce and (left or {}).get(offering_key(template, index), offering.left or 0) <= 0:
             continue
         is_paid = launch_rank(offering.capacity_type) < launch_rank("spot")
         order = (
             launch_rank(offering.capacity_type) if is_paid else 9,
-            offering.price,
+            offering.decision_price,
             launch_rank(offering.capacity_type),
             template.types[template.type_of[index]].name,
             offering.zone,

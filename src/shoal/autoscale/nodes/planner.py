@@ -17,10 +17,16 @@ from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.nodes.catalog import Catalog
 from shoal.autoscale.nodes.cost_reduction import GroupPrices, reduced
 from shoal.autoscale.nodes.existing_nodes import ExistingNodes
-from shoal.autoscale.nodes.instance_types import Offering
 from shoal.autoscale.nodes.plan import NodePlan, PodRefusal
-from shoal.autoscale.nodes.plan_result import new_node, price_bounds, provided_values
-from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode, Refusal, VariantKey, cheapest, narrowed
+from shoal.autoscale.nodes.plan_result import launched_nodes, price_bounds, provided_values
+from shoal.autoscale.nodes.planned_node import (
+    NarrowedNode,
+    PlannedNode,
+    Refusal,
+    VariantKey,
+    cheapest,
+    narrowed,
+)
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
 from shoal.autoscale.nodes.pool_limits import PoolLimits
@@ -90,11 +96,13 @@ class NodePlanner:
         if self._given.settings.packing == "Karpenter":
             return self._attempt(chosen, excluded, None)
         bounds: list[float | None] = [None, *price_bounds(self.templates, len(chosen))]
-        plans = [(self._attempt(chosen, excluded, bound), bound) for bound in bounds] if len(bounds) > 1 else []
+        is_scarce = any(offering.left is not None for each in self.templates for offering in each.offerings)
+        if len(bounds) == 1 and not is_scarce:
+            return self._attempt(chosen, excluded, None, reduces=True)
+        plans = [(self._attempt(chosen, excluded, bound), bound) for bound in bounds]
         plans.sort(key=lambda found: found[0].cost)
-        promising = [bound for _, bound in plans[:_MOST_REDUCED]] or bounds
-        reduced_plans = [self._attempt(chosen, excluded, bound, reduces=True) for bound in promising]
-        return min(reduced_plans, key=lambda plan: plan.cost)
+        cheaper = [self._attempt(chosen, excluded, bound, reduces=True) for _, bound in plans[:_MOST_REDUCED]]
+        return min((*cheaper, plans[0][0]), key=lambda plan: plan.cost)
 
     def _attempt(
         self, pods: Sequence[Pod], excluded: Collection[str], most_price: float | None, *, reduces: bool = False
@@ -385,10 +393,7 @@ class NodePlanner:
     # -- the result --------------------------------------------------------------------------------------------
 
     def _result(self, nodes: Iterable[PlannedNode]) -> NodePlan:
-        left: dict[Offering, int] = {}
-        new = [new_node(node, self._of_pool[node.name], left) for node in nodes]
-        return NodePlan(
-            tuple(node for node in new if node is not None),
-            dict(self._placed),
-            tuple(self._refusals[key] for key in sorted(self._refusals)),
-        )
+        launched, lost = launched_nodes([(node, self._of_pool[node.name]) for node in nodes], self._given.gangs)
+        for key in lost:
+            self._refusals[key] = PodRefusal(key, reason="no more nodes of the reservation are left")
+        return NodePlan(launched, dict(self._placed), tuple(self._refusals[key] for key in sorted(self._refusals)))

@@ -129,7 +129,7 @@ def _price_milli(existing: ExistingNode, instance: InstanceType | None) -> int:
     labels = existing.node.metadata.labels
     for offering in instance.offerings if instance is not None else ():
         if (offering.zone, offering.capacity_type) == (labels.get(ZONE_LABEL), labels.get(CAPACITY_TYPE_LABEL)):
-            return round(offering.price * 1000)
+            return round(offering.decision_price * 1000)
     return 0
 
 

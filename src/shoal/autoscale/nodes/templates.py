@@ -75,7 +75,7 @@ class PoolTemplate:
         self.type_of: NDArray[np.int64] = np.array(
             [number for number, one in enumerate(self.types) for _ in one.offerings], np.int64
         )
-        self.prices: NDArray[np.float64] = np.array([each.price for each in self.offerings], np.float64)
+        self.prices: NDArray[np.float64] = np.array([each.decision_price for each in self.offerings], np.float64)
         self._masks: dict[tuple[str, AdmittedValues], Flags] = {}
         self._tolerated: dict[tuple[Toleration, ...], Taint | None] = {}
         self.host_ports: tuple[HostPort, ...] = ()
