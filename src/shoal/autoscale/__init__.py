@@ -1,1 +1,1 @@
-"""Decides how many nodes and pods there should be: pure code that reads facts and returns decisions."""
+"""Plans nodes and replicas: pure decisions, which ask the engine whether something would fit."""
