@@ -188,6 +188,12 @@ _ENTRIES = (
         "Print definitions of kinds that Shoal works with: shoal crds | kubectl apply -f -.",
     ),
     CommandEntry(
+        "alerts",
+        "shoal.cli.alerts:alerts",
+        _RUN,
+        "Print alerts about GPUs and queues: shoal alerts | kubectl apply -f -.",
+    ),
+    CommandEntry(
         "completion",
         "shoal.cli.completion:completion",
         _OTHER,

@@ -11,7 +11,7 @@ from shoal.views.dashboard.colours import Colours
 from shoal.views.dashboard.facts import DashboardFacts, Tile
 from shoal.views.dashboard.words import amount, plural
 from shoal.web.markup import Markup, address, element, joined
-from shoal.web.page import Page, TileGroup
+from shoal.web.page import TileGroup, WebPage
 from shoal.web.ports import Addressing
 from shoal.web.tables import DataTable, Heading, TableCell, copies, table_markup
 from shoal.web.tile_markup import TileMarkup, states, team_class, tile_id
@@ -37,7 +37,7 @@ class FleetPage:
         self._tiles = tiles
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts, *, is_table: bool, may_list_nodes: bool) -> Page:
+    def page(self, facts: DashboardFacts, *, is_table: bool, may_list_nodes: bool) -> WebPage:
         for owner in sorted(facts.fleet.sums):
             # In one order, whichever tile is drawn first.
             if owner != OTHERS:
@@ -46,15 +46,15 @@ class FleetPage:
         summary = self._summary(facts)
         if not may_list_nodes:
             words = "Your account may not list nodes (get and list of nodes), so only the sums are shown."
-            return Page("Fleet", PATH, {"summary": summary, "refusal": element("p", words)}, "fleet", [table])
+            return WebPage("Fleet", PATH, {"summary": summary, "refusal": element("p", words)}, "fleet", [table])
         if is_table:
             parts = {"summary": summary, "nodes": joined((_views(is_table=True), table_markup(table, PATH)))}
-            return Page("Fleet", f"{PATH}?as=table", parts, "fleet", [table])
+            return WebPage("Fleet", f"{PATH}?as=table", parts, "fleet", [table])
         bar = joined((_views(is_table=False), self._legend(facts), copies(table, PATH)))
         parts = {"summary": summary, "legend": bar}
         if not facts.tiles:
             parts["empty"] = element("p", "The cluster has no nodes yet.", class_="empty")
-        return Page("Fleet", PATH, parts, "fleet", [table], self._groups(facts.tiles))
+        return WebPage("Fleet", PATH, parts, "fleet", [table], self._groups(facts.tiles))
 
     def _groups(self, tiles: Sequence[Tile]) -> list[TileGroup]:
         kinds: dict[str, dict[str, Markup]] = {}

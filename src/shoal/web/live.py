@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.web.markup import Markup
-from shoal.web.page import Page, digest, groups_markup
+from shoal.web.page import WebPage, digest, groups_markup
 
 
 class SentPage:
@@ -16,7 +16,7 @@ class SentPage:
         self._tiles: dict[str, Markup] = {}
         self._order: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def message(self, page: Page, has: str = "") -> bytes:
+    def message(self, page: WebPage, has: str = "") -> bytes:
         """The markup that the browser replaces, by id; empty if nothing has changed. `has`: the digest of the page that
         a browser has which has just connected; if it is another one, everything is sent."""
         parts: dict[str, str] = {key: new for key, new in page.parts.items() if self._parts.get(key) != new}

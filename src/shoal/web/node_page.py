@@ -9,7 +9,7 @@ from shoal.views.dashboard.facts import DashboardFacts, GpuSlot, NodeDetail
 from shoal.views.dashboard.words import age, amount
 from shoal.web.fleet_page import held_words
 from shoal.web.markup import Markup, address, element, joined
-from shoal.web.page import Page
+from shoal.web.page import WebPage
 from shoal.web.ports import Addressing
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.tile_markup import TileMarkup, states, use_class
@@ -21,7 +21,7 @@ class NodePage:
         self._tiles = tiles
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts, detail: NodeDetail) -> Page:
+    def page(self, facts: DashboardFacts, detail: NodeDetail) -> WebPage:
         tile = detail.tile
         name = tile.node.name
         path = address("node", name)
@@ -39,7 +39,7 @@ class NodePage:
         )
         tables = [self._gpus(detail), self._pods(facts, detail), self._events(facts, name), self._labels(detail)]
         parts = {"node": head, **{f"of-{table.key}": table_markup(table, path) for table in tables}}
-        return Page(name, path, parts, "fleet", tables)
+        return WebPage(name, path, parts, "fleet", tables)
 
     def hover(self, detail: NodeDetail) -> Markup:
         """A line for each part of a GPU."""

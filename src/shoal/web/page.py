@@ -29,7 +29,7 @@ class TileGroup(msgspec.Struct, frozen=True):
     """By the id of the element."""
 
 
-class Page(msgspec.Struct, frozen=True):
+class WebPage(msgspec.Struct, frozen=True):
     title: str
     path: str
     parts: Mapping[str, Markup]
@@ -44,7 +44,7 @@ class Page(msgspec.Struct, frozen=True):
         return next((table for table in self.tables if table.key == key), None)
 
 
-def digest(page: Page) -> str:
+def digest(page: WebPage) -> str:
     """Equal for pages with equal content."""
     found = blake2b(digest_size=12)
     for markup in (*page.parts.values(), *(tile for group in page.groups for tile in group.tiles.values())):
@@ -60,7 +60,7 @@ class Frame(msgspec.Struct, frozen=True):
     can_sign_out: bool = False
 
 
-def document(page: Page, frame: Frame) -> str:
+def document(page: WebPage, frame: Frame) -> str:
     parts = [element("section", markup, id=key) for key, markup in page.parts.items()]
     if page.groups:
         parts.append(element("section", groups_markup(page.groups), id="tiles", class_="tiles"))
@@ -83,7 +83,7 @@ def groups_markup(groups: Sequence[TileGroup]) -> Markup:
     )
 
 
-def _head(page: Page, frame: Frame) -> Markup:
+def _head(page: WebPage, frame: Frame) -> Markup:
     return element(
         "head",
         element("meta", charset="utf-8"),
@@ -95,7 +95,7 @@ def _head(page: Page, frame: Frame) -> Markup:
     )
 
 
-def _header(page: Page, frame: Frame) -> Markup:
+def _header(page: WebPage, frame: Frame) -> Markup:
     links = [
         element("a", name, href=href, aria_current="page" if view == page.view else None) for view, href, name in _VIEWS
     ]

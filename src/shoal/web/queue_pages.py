@@ -12,7 +12,7 @@ from shoal.views.dashboard.words import age, amount, seconds_since
 from shoal.views.queue_tree import QuotaLine, Tree, TreeNode
 from shoal.views.resource_units import figure, title
 from shoal.web.markup import Markup, address, element, joined
-from shoal.web.page import Page
+from shoal.web.page import WebPage
 from shoal.web.ports import Addressing
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.workload_pages import gangs_table, subject_address
@@ -27,20 +27,20 @@ class QueuePages:
     def __init__(self, addressed: Addressing) -> None:
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts, tree: Tree | None, fault: str, *, may_list_queues: bool) -> Page:
+    def page(self, facts: DashboardFacts, tree: Tree | None, fault: str, *, may_list_queues: bool) -> WebPage:
         """`fault`: why there is no tree; empty if there is one, or if the cluster has no queues of Kueue."""
         head = element("h1", "Queues")
         if not may_list_queues:
             refused = "Your account may not list queues (list of clusterqueues.kueue.x-k8s.io), so none are shown."
-            return Page("Queues", PATH, {"head": joined((head, element("p", refused)))}, "queues")
+            return WebPage("Queues", PATH, {"head": joined((head, element("p", refused)))}, "queues")
         listed = [queue for queue in facts.queues if tree is None or queue.kind != "ClusterQueue"]
         tables = [self._tree(tree, facts)] if tree is not None else []
         tables += [self._list(listed)] if listed or not tables else []
         note = element("p", f"The quota tree cannot be shown: {fault}", class_="fault") if fault else None
         parts = {"head": joined((head, note)), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
-        return Page("Queues", PATH, parts, "queues", tables)
+        return WebPage("Queues", PATH, parts, "queues", tables)
 
-    def one(self, facts: DashboardFacts, detail: QueueDetail) -> Page:
+    def one(self, facts: DashboardFacts, detail: QueueDetail) -> WebPage:
         queue = detail.queue
         path = address("queue", queue.kind, queue.name)
         kind = queue.kind if queue.kind == "ClusterQueue" else f"{queue.kind} queue"
@@ -54,7 +54,7 @@ class QueuePages:
             tables.append(self._workloads("pending", detail.pending, facts, queue.name))
             tables.append(self._workloads("admitted", detail.admitted, facts, queue.name))
         parts = {"queue": head, **{f"of-{one.key}": table_markup(one, path) for one in tables}}
-        return Page(queue.name, path, parts, "queues", tables)
+        return WebPage(queue.name, path, parts, "queues", tables)
 
     def _tree(self, tree: Tree, facts: DashboardFacts) -> DataTable:
         names = [("queue", False), ("kind", False), ("flavor", False), ("resource", False)]

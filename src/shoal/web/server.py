@@ -27,7 +27,7 @@ from shoal.client.refusals import UnauthorizedError
 from shoal.units.errors import ShoalError, UserError, one_line
 from shoal.web.live import SentPage
 from shoal.web.markup import Markup, element, joined
-from shoal.web.page import Frame, Page, document
+from shoal.web.page import Frame, WebPage, document
 from shoal.web.sign_in import Sessions
 from shoal.web.site import Site
 from shoal.web.tables import csv_of
@@ -255,11 +255,11 @@ class WebServer:
         words = "Sign in with a token of your account: kubectl create token NAME, or the token of your kubeconfig."
         note = element("p", fault, class_="fault", role="alert") if fault else None
         parts = {"sign-in": joined((element("h1", "Sign in"), element("p", words), note, form))}
-        page = Page("Sign in", _SIGN_IN, parts, status=status)
+        page = WebPage("Sign in", _SIGN_IN, parts, status=status)
         return _html(status, document(page, Frame(self._settings.title)))
 
     def _message(self, request: web.BaseRequest, status: int, title: str, words: str) -> web.Response:
-        page = Page(title, request.path, {"message": joined((element("h1", title), element("p", words)))})
+        page = WebPage(title, request.path, {"message": joined((element("h1", title), element("p", words)))})
         return _html(status, document(page, self._frame))
 
 
@@ -284,7 +284,7 @@ def _html(status: int, text: str | Markup, request: web.BaseRequest | None = Non
     return web.Response(status=status, body=body, content_type="text/html", charset="utf-8", headers=headers)
 
 
-def _csv(page: Page, key: str) -> web.Response:
+def _csv(page: WebPage, key: str) -> web.Response:
     table = page.table(key)
     if table is None:
         return _plain(404, "this page has no such table\n")

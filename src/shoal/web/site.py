@@ -25,7 +25,7 @@ from shoal.views.queue_tree import Tree
 from shoal.web.fleet_page import FleetPage
 from shoal.web.markup import Markup, element, joined
 from shoal.web.node_page import NodePage
-from shoal.web.page import Page
+from shoal.web.page import WebPage
 from shoal.web.ports import Addressing, FactsSource, Reports, Viewers
 from shoal.web.queue_pages import QueuePages
 from shoal.web.tile_markup import TileMarkup
@@ -74,7 +74,7 @@ class Site:
         if self._viewers is not None:
             await self._viewers.viewer(token, ())
 
-    async def page(self, path: str, query: Mapping[str, str], token: str) -> Page:
+    async def page(self, path: str, query: Mapping[str, str], token: str) -> WebPage:
         parts = [unquote(part) for part in path.strip("/").split("/") if part]
         subject = _subject(parts)
         facts, viewer = await self._seen(subject, token)
@@ -129,7 +129,7 @@ class Site:
                 self._tree = self._clock.seconds(), tree, fault
             return tree, fault
 
-    def _of_subject(self, facts: DashboardFacts, parts: list[str], path: str) -> Page:
+    def _of_subject(self, facts: DashboardFacts, parts: list[str], path: str) -> WebPage:
         detail = facts.detail
         if isinstance(detail, NodeDetail):
             return self._node.page(facts, detail)
@@ -149,7 +149,7 @@ class Site:
                 element("p", element("a", "Back to the fleet", href="/")),
             )
         )
-        return Page("Not found", path, {"missing": text}, status=404)
+        return WebPage("Not found", path, {"missing": text}, status=404)
 
 
 def _subject(parts: list[str]) -> PageSubject | None:

@@ -10,7 +10,7 @@ from shoal.views.dashboard.lists import reason
 from shoal.views.dashboard.words import age, amount, plural
 from shoal.views.explanation_document import StoryDocument
 from shoal.web.markup import Markup, address, element, joined
-from shoal.web.page import Page
+from shoal.web.page import WebPage
 from shoal.web.ports import Addressing
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.viewer import OTHERS
@@ -28,16 +28,16 @@ class WorkloadPages:
     def __init__(self, addressed: Addressing) -> None:
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts) -> Page:
+    def page(self, facts: DashboardFacts) -> WebPage:
         tables = [
             self._waiting(facts),
             gangs_table(facts, facts.gangs, self._addressed("shoal get gangs -A")),
             self._holders(facts),
         ]
         parts = {"head": element("h1", "Workloads"), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
-        return Page("Workloads", PATH, parts, "workloads", tables)
+        return WebPage("Workloads", PATH, parts, "workloads", tables)
 
-    def pod(self, facts: DashboardFacts, detail: PodDetail) -> Page:
+    def pod(self, facts: DashboardFacts, detail: PodDetail) -> WebPage:
         pod = detail.pod
         path = subject_address("pod", pod.namespace, pod.name)
         pairs = [("requests", plural(pod.gpus, "GPU"), ""), ("phase", pod.phase, "")]
@@ -61,9 +61,9 @@ class WorkloadPages:
             "why": self.why_part(path, command),
             "of-events": table_markup(table, path),
         }
-        return Page(pod.full_name, path, parts, "workloads", [table])
+        return WebPage(pod.full_name, path, parts, "workloads", [table])
 
-    def gang(self, facts: DashboardFacts, detail: GangDetail) -> Page:
+    def gang(self, facts: DashboardFacts, detail: GangDetail) -> WebPage:
         gang = detail.gang
         namespace, _, name = gang.name.partition("/")
         path = subject_address("gang", namespace, name)
@@ -92,14 +92,14 @@ class WorkloadPages:
             "why": self.why_part(path, self._why("gang", namespace, name)),
             "of-pods": table_markup(table, path),
         }
-        return Page(gang.name, path, parts, "workloads", [table])
+        return WebPage(gang.name, path, parts, "workloads", [table])
 
-    def other(self, kind: str, namespace: str, name: str) -> Page:
+    def other(self, kind: str, namespace: str, name: str) -> WebPage:
         """Of a Job, a Workload and other objects, of which only the explanation is known."""
         path = subject_address(kind, namespace, name)
         head = element("h1", f"{kind.capitalize()} ", f"{namespace}/{name}")
         command = self._why(kind, namespace, name)
-        return Page(f"{namespace}/{name}", path, {"subject": head, "why": self.why_part(path, command)}, "workloads")
+        return WebPage(f"{namespace}/{name}", path, {"subject": head, "why": self.why_part(path, command)}, "workloads")
 
     def why_part(self, path: str, command: str) -> Markup:
         """The place of the explanation, which takes a while to compute and is loaded by the script."""

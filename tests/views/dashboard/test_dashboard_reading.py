@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,8 +16,9 @@ from build.dashboard_facts import event, node, pod, read_event, read_node, read_
 from shoal.views.dashboard.account import Account, line
 from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.facts import DashboardPod
+from shoal.views.dashboard.gpu_use import tile_of
 from shoal.views.dashboard.queue_reading import cluster_queue, workload
-from shoal.views.dashboard.reading import event_facts, node_facts, pod_facts
+from shoal.views.dashboard.reading import event_facts, node_detail, node_facts, pod_facts
 
 _REFUSED = (
     "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. no new claims to deallocate, preemption: 0/1 nodes are "
@@ -314,3 +316,21 @@ def test_a_null_is_read_as_an_absent_field() -> None:
 def test_an_object_of_wrong_types_is_refused_with_nulls_too() -> None:
     with pytest.raises(msgspec.ValidationError):
         pod_facts(_json({"metadata": {"name": 1, "labels": None}}))
+
+
+def test_the_page_of_a_node_shows_only_conditions_that_report_a_fault() -> None:
+    healthy = {"type": "GPUHealthy", "status": "True", "message": "8 GPUs are healthy"}
+    full = {"type": "DiskPressure", "status": "True", "message": "the disk is full"}
+    ready = {"type": "Ready", "status": "True"}
+
+    def conditions(*found: dict[str, str]) -> Sequence[str]:
+        node = _json({"metadata": {"name": "n-0"}, "status": {"conditions": list(found)}})
+        return node_detail(node, tile_of(node_facts(node), []), []).conditions
+
+    assert conditions(ready, healthy) == []
+    [shown] = conditions(ready, healthy, full)
+    assert "the disk is full" in shown
+    [shown] = conditions({**ready, "status": "False"})
+    assert shown.startswith("Ready=False")
+    [shown] = conditions({**healthy, "status": "False", "message": "1 of 8 GPUs is unhealthy"})
+    assert "unhealthy" in shown

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.api.pod import WorkloadReference
+from shoal.devices.health_reports import CONDITION
 from shoal.engine.from_api.membership import (
     IN_ANNOTATIONS,
     IN_LABELS,
@@ -31,6 +32,8 @@ _TYPE, _PRODUCT, _COUNT = "node.kubernetes.io/instance-type", "nvidia.com/gpu.pr
 _GPU, _PREFIXES = "nvidia.com/gpu", ("nvidia.com/gpu.", "nvidia.com/gpu-", "nvidia.com/mig-")
 _QUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kai.scheduler/queue", "volcano.sh/queue-name")
 _QUEUE_ANNOTATIONS = ("scheduling.volcano.sh/queue-name",)
+_WELL = frozenset({"Ready", CONDITION})
+"""Conditions that are True on a node without a fault."""
 _LONGEST = 300
 _MOST_DEVICES = 1_024
 """What is kept of the devices of one pod."""
@@ -194,7 +197,7 @@ def node_detail(data: bytes, tile: Tile, pods: Sequence[DashboardPod]) -> NodeDe
     """What the page of one node shows beside its tile. Decoded on demand, because labels are long."""
     node = decoded(_node, data)
     labels = sorted(node.metadata.labels.items())
-    conditions = [_condition(one) for one in node.status.conditions if (one.status == "True") != (one.type == "Ready")]
+    conditions = [_condition(one) for one in node.status.conditions if (one.status == "True") != (one.type in _WELL)]
     taints = [f"taint {one.key}{'=' if one.value else ''}{one.value}:{one.effect}" for one in node.spec.taints]
     faults = _json(node.metadata.annotations.get(GPU_FAULTS, ""))
     return NodeDetail(

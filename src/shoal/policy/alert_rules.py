@@ -1,0 +1,211 @@
+"""Declares alerts about GPUs and queues, and writes them as a PrometheusRule or as a rule file of Prometheus.
+
+Memory is used memory divided by all memory, never by free memory; gauges are not passed to `rate()`. An Xid error is
+the value of a gauge, so the alert compares it with the value ten minutes before. A stalled job is a pod with several
+GPUs that had traffic on NVLink: pods with one GPU and GPUs without NVLink have none while they are well.
+
+Each alert has a runbook as an annotation, so that it can be read without a link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+MEMORY_RATIO = "shoal:gpu_memory_used:ratio"
+_MEMORY = (
+    "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
+    " + (DCGM_FI_DEV_FB_RESERVED or 0 * DCGM_FI_DEV_FB_USED))"
+)
+_XID = "DCGM_FI_DEV_XID_ERRORS"
+_NVLINK = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
+_GPU = "GPU {{ $labels.gpu }} of {{ $labels.Hostname }}"
+_HOLDER = "{{ with $labels.pod }}, held by {{ $labels.namespace }}/{{ . }}{{ end }}"
+_QUEUE = "ClusterQueue {{ $labels.cluster_queue }}"
+
+
+class AlertRule(msgspec.Struct, frozen=True):
+    name: str
+    expression: str
+    lasting: str
+    """How long the expression has to be true."""
+    severity: Literal["info", "warning", "critical"]
+    summary: str
+    description: str
+    runbook: str
+
+
+_GPU_ALERTS = (
+    AlertRule(
+        "GPUHighTemperature",
+        "DCGM_FI_DEV_GPU_TEMP > 85",
+        "5m",
+        "warning",
+        f"{_GPU} is hot",
+        f"{_GPU} has {{{{ $value }}}} degrees{_HOLDER}.",
+        "Check fans and airflow of the node. The GPU reduces its clocks near its limit (nvidia-smi -q -d TEMPERATURE).",
+    ),
+    AlertRule(
+        "GPULowUtilization",
+        "DCGM_FI_DEV_GPU_UTIL < 10",
+        "30m",
+        "info",
+        f"{_GPU} is hardly used",
+        f"{_GPU} is used to {{{{ $value }}}} percent{_HOLDER}.",
+        "If a pod holds the GPU, look at its log: it may wait for data. shoal top shows who holds what.",
+    ),
+    AlertRule(
+        "LowGPUUtilization",
+        "avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 20",
+        "2h",
+        "info",
+        f"{_GPU} is used little",
+        f'{_GPU} was used to {{{{ $value | printf "%.0f" }}}} percent in the last hour{_HOLDER}.',
+        "Consider a MIG instance or a shared GPU for this workload.",
+    ),
+    AlertRule(
+        "GPUUnderutilized",
+        "avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 20",
+        "4h",
+        "warning",
+        f"{_GPU} has been used little for hours",
+        f'{_GPU} was used to {{{{ $value | printf "%.0f" }}}} percent in the last hour{_HOLDER}.',
+        "Consider a MIG instance or a shared GPU for this workload, or end it.",
+    ),
+    AlertRule(
+        "GPUHighUtilization",
+        "DCGM_FI_DEV_GPU_UTIL > 95",
+        "30m",
+        "info",
+        f"{_GPU} is saturated",
+        f"{_GPU} is used to {{{{ $value }}}} percent{_HOLDER}.",
+        "Training is well at this use. A server of models needs another replica.",
+    ),
+    AlertRule(
+        "HighGPUMemoryUsage",
+        f"{MEMORY_RATIO} > 0.9",
+        "5m",
+        "warning",
+        f"The memory of {_GPU} is nearly full",
+        f"{{{{ $value | humanizePercentage }}}} of the memory of {_GPU} is used{_HOLDER}.",
+        "Frameworks reserve memory in advance; where this one does not, reduce the batch size before it fails.",
+    ),
+    AlertRule(
+        "GPUMemoryAlmostFull",
+        f"{MEMORY_RATIO} > 0.95",
+        "5m",
+        "critical",
+        f"The memory of {_GPU} is almost full",
+        f"{{{{ $value | humanizePercentage }}}} of the memory of {_GPU} is used{_HOLDER}.",
+        "The next allocation may fail. Reduce the batch size, or use a GPU with more memory (shoal size).",
+    ),
+    AlertRule(
+        "GPUMemoryLeaking",
+        f"({MEMORY_RATIO} > 0.95) and deriv(DCGM_FI_DEV_FB_USED[10m]) > 0",
+        "10m",
+        "warning",
+        f"The memory of {_GPU} is almost full and grows",
+        f"{{{{ $value | humanizePercentage }}}} of the memory of {_GPU} is used, and it grows{_HOLDER}.",
+        "Look for tensors that are kept between steps. The process ends with CUDA out of memory if it goes on.",
+    ),
+    AlertRule(
+        "GPUXIDError",
+        f"({_XID} > 0) unless ({_XID} == ({_XID} offset 10m))",
+        "1m",
+        "critical",
+        f"{_GPU} reports Xid {{{{ $value }}}}",
+        f"{_GPU} reports Xid {{{{ $value }}}}{_HOLDER}. An equal error within ten minutes is not seen as a new one.",
+        "shoal xid {{ $value }} says what the error means and what to do.",
+    ),
+    AlertRule(
+        "NCCLTrainingStalled",
+        f"(rate({_NVLINK}[5m]) == 0) and (max_over_time(rate({_NVLINK}[5m])[1h:1m]) > 0)"
+        ' and on (namespace, pod) (count by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}) > 1)'
+        ' and on (namespace, pod) (max by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}) > 0)',
+        "10m",
+        "critical",
+        "Pod {{ $labels.namespace }}/{{ $labels.pod }} may have stalled",
+        f"{_GPU} sends nothing over NVLink any more, though it did within the last hour and the pod uses its GPUs.",
+        "Look at the log of every rank with NCCL_DEBUG=INFO: one that has ended or waits holds up all others.",
+    ),
+    AlertRule(
+        "GPUIdleWhileHeld",
+        'sum by (namespace) (avg_over_time(DCGM_FI_DEV_GPU_UTIL{pod!=""}[1h]) < bool 5) > 0',
+        "4h",
+        "warning",
+        "Namespace {{ $labels.namespace }} pays for idle GPUs",
+        "{{ $value }} GPUs that pods of namespace {{ $labels.namespace }} hold have been idle for hours.",
+        "shoal top shows who holds them. End what is not used, or let it use a part of a GPU.",
+    ),
+)
+_QUEUE_ALERTS = (
+    AlertRule(
+        "QueueAdmissionSlow",
+        "histogram_quantile(0.95, sum by (cluster_queue, le) (rate(kueue_admission_wait_time_seconds_bucket[1h])))"
+        " > 1800",
+        "15m",
+        "warning",
+        f"Workloads wait long in {_QUEUE}",
+        f"In the last hour the slowest twentieth of {_QUEUE} waited {{{{ $value | humanizeDuration }}}} or longer.",
+        "shoal queue shows quota, borrowing and backlog; shoal why explains one workload.",
+    ),
+    AlertRule(
+        "QuotaNotReturned",
+        "(sum by (cluster_queue, resource) (kueue_cluster_queue_resource_pending) > 0)"
+        " and (sum by (cluster_queue, resource) (kueue_cluster_queue_resource_reservation)"
+        " < sum by (cluster_queue, resource) (kueue_cluster_queue_nominal_quota))",
+        "30m",
+        "warning",
+        f"{_QUEUE} waits below its own quota",
+        f"Workloads of {_QUEUE} wait for {{{{ $value }}}} {{{{ $labels.resource }}}}; its own quota is unused.",
+        "Others may have borrowed it: shoal queue shows who, and spec.preemption.reclaimWithinCohort whether it is "
+        "reclaimed. Or one workload requests more than is left: shoal why explains it.",
+    ),
+    AlertRule(
+        "GPUFragmentationHigh",
+        'sum(shoal_gpus{state="broken_up"}) / sum(shoal_gpus) > 0.2',
+        "30m",
+        "warning",
+        "Many GPUs are free only in parts",
+        "{{ $value | humanizePercentage }} of all GPUs are the free rest of partly used GPUs.",
+        "shoal pack compares placements with less fragmentation.",
+    ),
+)
+ALERTS = (*_GPU_ALERTS, *_QUEUE_ALERTS)
+
+
+def rule_groups() -> list[dict[str, Any]]:
+    """The groups of a rule file."""
+    return [
+        {
+            "name": "shoal-gpu",
+            "interval": "30s",
+            "rules": [{"record": MEMORY_RATIO, "expr": _MEMORY}, *map(_rule, _GPU_ALERTS)],
+        },
+        {"name": "shoal-queues", "interval": "30s", "rules": [*map(_rule, _QUEUE_ALERTS)]},
+    ]
+
+
+def prometheus_rule(name: str, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """An object of the Prometheus operator. `labels`: those by which a Prometheus selects rules."""
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+    if labels:
+        metadata["labels"] = dict(labels)
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": metadata,
+        "spec": {"groups": rule_groups()},
+    }
+
+
+def _rule(alert: AlertRule) -> dict[str, Any]:
+    return {
+        "alert": alert.name,
+        "expr": alert.expression,
+        "for": alert.lasting,
+        "labels": {"severity": alert.severity},
+        "annotations": {"summary": alert.summary, "description": alert.description, "runbook": alert.runbook},
+    }

@@ -1,0 +1,183 @@
+"""Every page of `shoal up --web-port` in a real Chromium at three widths; keys, filter, copies, changes, signing in.
+
+Pictures are written to the folder that SHOAL_SCREENSHOTS names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from build.browser import BrowserPage, browser
+from build.cluster_server import ServerProcess
+from build.free_ports import free_port
+from build.plain_client import PlainClient, client_of
+
+pytestmark = [pytest.mark.external("chromium"), pytest.mark.slow]
+WIDTHS = ((1400, "light"), (800, "dark"), (400, "light"))
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+QUEUE_PATH = "/apis/kueue.x-k8s.io/v1beta2"
+NAMED = (
+    "[...document.querySelectorAll('button, a, input')]"
+    ".every(one => (one.innerText || one.ariaLabel || one.placeholder || '').toString().trim())"
+)
+FIRST_GPU = "(box => [box.x + 4, box.y + 4])(document.querySelector('#node-p5-48xlarge-0 svg').getBoundingClientRect())"
+ODD = "<img src=x onerror=alert(1)>"
+
+
+def job(name: str, gpus: int, pods: int = 1) -> dict[str, object]:
+    container = {"name": "w", "image": "x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
+    template = {
+        "metadata": {"annotations": {"shoal.dev/run-for": "3h"}},
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+    spec = {"completions": pods, "parallelism": pods, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+def queue(name: str) -> dict[str, object]:
+    quota = {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "8"}]}
+    groups = [{"coveredResources": ["nvidia.com/gpu"], "flavors": [quota]}]
+    spec = {"cohortName": "research", "namespaceSelector": {}, "resourceGroups": groups}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec}
+
+
+class Served:
+    def __init__(self, url: str, client: PlainClient) -> None:
+        self.url, self.client = url, client
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    port = free_port()
+    nodes = "2xp5.48xlarge,1xdgx-a100-80[mig=all-1g.10gb]"
+    server = ServerProcess(
+        tmp_path_factory.mktemp("web"), "--nodes", nodes, "--web-port", str(port), "--no-dashboard", is_bare=False
+    )
+    client = client_of(server.kubeconfig)
+    for name in ("language", "vision"):
+        client.ask("POST", f"{QUEUE_PATH}/clusterqueues", queue(name))
+    client.ask("POST", JOBS, job("train", 5, 2))
+    client.ask("POST", JOBS, job("huge", 9))
+    client.patch("/api/v1/nodes/p5-48xlarge-1", {"metadata": {"annotations": {"note": ODD}, "labels": {"odd": "x"}}})
+    yield Served(f"http://127.0.0.1:{port}", client)
+    server.stop()
+
+
+async def opened(tab: BrowserPage, url: str) -> None:
+    await tab.open(url)
+    await tab.until("document.documentElement.dataset.colouring")
+
+
+async def picture(tab: BrowserPage, name: str) -> None:
+    if folder := os.environ.get("SHOAL_SCREENSHOTS"):
+        await tab.picture(Path(folder) / f"{name}.png")
+
+
+PAGES = {
+    "fleet": "/",
+    "table": "/?as=table",
+    "node": "/node/dgx-a100-80-0",
+    "queues": "/queues",
+    "queue": "/queue/ClusterQueue/vision",
+    "workloads": "/workloads",
+    "job": "/job/default/huge",
+    "missing": "/node/gone",
+}
+
+
+async def test_every_page_opens_at_three_widths_without_an_error_of_the_console(served: Served, tmp_path: Path) -> None:
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        for width, theme in WIDTHS:
+            await tab.resize(width)
+            await tab.use_theme(theme)
+            for name, path in PAGES.items():
+                await opened(tab, served.url + path)
+                if name == "job":
+                    await tab.until("document.querySelector('dl.why')")
+                assert await tab.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
+                assert await tab.run(NAMED), f"{name}: a control without a name"
+                assert await tab.run("document.querySelectorAll('h1, h2').length >= 1")
+                await picture(tab, f"{name}-{width}")
+                faults = [fault for fault in tab.faults if not (name == "missing" and "404" in fault)]
+                assert faults == [], (name, width)
+                tab.faults.clear()
+
+
+async def test_the_fleet_can_be_filtered_coloured_and_walked_by_keys(served: Served, tmp_path: Path) -> None:
+    shown = "document.querySelectorAll('.tile:not([hidden])').length"
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await tab.resize(1400)
+        await opened(tab, served.url)
+        assert await tab.run(shown) == 3
+        await tab.press("/")
+        for letter in "dgx":
+            await tab.press(letter)
+        assert await tab.run(shown) == 1
+        await tab.press("Escape")
+        assert await tab.run(shown) == 3
+        colour = "getComputedStyle(document.querySelector('#node-p5-48xlarge-0 path')).fill"
+        by_team = await tab.run(colour)
+        await tab.press("c")
+        assert await tab.run("document.documentElement.dataset.colouring") == "use"
+        await tab.press("c")
+        assert await tab.run(colour) != by_team
+        await tab.run("document.querySelector('.tile').focus()")
+        await tab.press("ArrowRight")
+        assert await tab.run("document.activeElement.id") == "node-p5-48xlarge-0"
+        box = await tab.run(FIRST_GPU)
+        await tab.point(*box)
+        await tab.until("!document.getElementById('hover').hidden && document.querySelector('#hover .here')")
+        assert "GPU 0" in await tab.run("document.querySelector('#hover .here').textContent")
+        await picture(tab, "hover")
+        before = await tab.run("getComputedStyle(document.body).backgroundColor")
+        await tab.press("t")
+        assert await tab.run("getComputedStyle(document.body).backgroundColor") != before
+        assert tab.faults == []
+
+
+async def test_mig_slices_are_drawn_inside_their_gpus(served: Served, tmp_path: Path) -> None:
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await opened(tab, served.url)
+        steps = await tab.run(
+            "[...document.querySelectorAll('#node-dgx-a100-80-0 path')].map(p => p.getAttribute('d')).join('')"
+        )
+        assert len(re.findall("M", steps)) == 56
+
+
+async def test_an_open_page_follows_the_cluster_and_its_explanation_has_remedies(
+    served: Served, tmp_path: Path
+) -> None:
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await opened(tab, served.url + "/workloads")
+        served.client.ask("POST", JOBS, job("late", 16))
+        await tab.until("document.querySelector('#of-waiting').textContent.includes('default/late-')")
+        # Waiting pods have links to their own pages.
+        link = await tab.run("[...document.querySelectorAll('#of-waiting a')].find(a => a.text.includes('late-')).href")
+        await tab.open(link)
+        await tab.until("document.querySelector('dl.why')")
+        story = await tab.run("document.querySelector('#why').innerText")
+        assert "16 GPUs" in story
+        assert tab.faults == []
+
+
+async def test_tables_are_copied_as_csv(served: Served, tmp_path: Path) -> None:
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await opened(tab, served.url)
+        csv = await tab.run("fetch(document.querySelector('[data-copy-csv]').dataset.copyCsv).then(a => a.text())")
+        assert csv.splitlines()[0].startswith("node,kind,GPUs,held")
+        assert len(csv.splitlines()) == 4
+        # What the button writes, where the browser allows no clipboard, is said on the button.
+        await tab.run("document.querySelector('[data-copy]').click()")
+        await tab.until("document.querySelector('[data-copy]').dataset.words")
+        await asyncio.wait_for(tab.until("document.querySelector('[data-copy]').textContent != 'copy command'"), 30)

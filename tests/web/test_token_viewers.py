@@ -1,0 +1,114 @@
+"""What owners of tokens may see, as an API server with RBAC says it, and sessions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from build.cluster_server import ServerProcess
+from build.plain_client import client_of
+from shoal.cli.web_reports import with_token
+from shoal.client.clock import WallClock
+from shoal.client.http.api import KubeApi
+from shoal.client.http.locate import locate
+from shoal.client.http.settings import KubeSettings
+from shoal.client.port import Api
+from shoal.client.refusals import UnauthorizedError
+from shoal.web.sign_in import Sessions, TokenViewers
+from shoal.web.viewer import Viewer
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+class StoppedClock(WallClock):
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_s = 1_000.0
+
+    def seconds(self) -> float:
+        return self.at_s
+
+
+def rule(kind: str, name: str, *resources: str) -> dict[str, object]:
+    rules = [{"apiGroups": ["*"], "resources": list(resources), "verbs": ["list"]}]
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "rules": rules}
+
+
+def binding(kind: str, role: str, account: str, *, role_kind: str = "ClusterRole") -> dict[str, object]:
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": "default"}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role_kind, "name": role}
+    metadata = {"name": f"{role}-{account}"}
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "subjects": [subject],
+        "roleRef": reference,
+    }
+
+
+@asynccontextmanager
+async def viewers(server: ServerProcess, clock: WallClock) -> AsyncIterator[TokenViewers]:
+    def api_of(token: str) -> Api:
+        return KubeApi(with_token(locate(server.kubeconfig), token), random.Random(1), KubeSettings(timeout_s=20.0))
+
+    found = TokenViewers(api_of, clock)
+    try:
+        yield found
+    finally:
+        await found.close()
+
+
+@pytest.mark.slow
+async def test_a_viewer_sees_what_rbac_lets_the_owner_of_the_token_list(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path, "--authorization", "rbac")
+    try:
+        admin = client_of(server.kubeconfig)
+        tokens: dict[str, str] = {}
+        for name in ("operator", "tenant", "stranger"):
+            metadata = {"name": name}
+            admin.ask("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": metadata})
+            request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+            path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+            tokens[name] = admin.ask("POST", path, request)["status"]["token"]
+        admin.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "vision"}})
+        admin.ask("POST", f"{RBAC}/clusterroles", rule("ClusterRole", "everything", "pods", "nodes", "clusterqueues"))
+        admin.ask("POST", f"{RBAC}/clusterroles", rule("ClusterRole", "pods", "pods"))
+        admin.ask("POST", f"{RBAC}/clusterrolebindings", binding("ClusterRoleBinding", "everything", "operator"))
+        inside = f"{RBAC}/namespaces/vision/rolebindings"
+        admin.ask("POST", inside, binding("RoleBinding", "pods", "tenant"))
+        clock = StoppedClock()
+        async with viewers(server, clock) as found:
+            names = ("vision", "hidden")
+            assert await found.viewer(tokens["operator"], names) == Viewer()
+            own = Viewer(frozenset({"vision"}), lists_nodes=False, lists_queues=False)
+            assert await found.viewer(tokens["tenant"], names) == own
+            assert await found.viewer(tokens["stranger"], names) == Viewer(
+                frozenset(), lists_nodes=False, lists_queues=False
+            )
+            for wrong in ("wrong", tokens["tenant"] + "x", "Bearer " + tokens["tenant"]):
+                with pytest.raises(UnauthorizedError):
+                    await found.viewer(wrong, names)
+            admin.ask("DELETE", f"{inside}/pods-tenant")
+            # A right is asked about again after a minute.
+            clock.at_s += 61
+            assert (await found.viewer(tokens["tenant"], names)).namespaces == frozenset()
+    finally:
+        server.stop()
+
+
+def test_a_session_ends_after_twelve_hours_and_when_its_owner_signs_out() -> None:
+    clock = StoppedClock()
+    sessions = Sessions(clock)
+    first, second = sessions.begin("a"), sessions.begin("b")
+    assert first != second
+    assert (sessions.token(first), sessions.token(second)) == ("a", "b")
+    sessions.end(second)
+    assert sessions.token(second) == ""
+    clock.at_s += 12 * 3_600
+    assert sessions.token(first) == ""
+    assert sessions.token("") == ""
