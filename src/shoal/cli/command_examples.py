@@ -52,6 +52,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
     "xid": ("shoal xid 48",),
+    "doctor": (
+        "shoal doctor pod train-0 -n team-a",
+        "shoal doctor node gpu-7 -f snapshot.json",
+        "kubectl logs train-0 -n team-a | shoal doctor --log -",
+    ),
     "cost": (
         "shoal cost",
         "shoal cost --by namespace --window lastmonth --time-zone Europe/Berlin",
