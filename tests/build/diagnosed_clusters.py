@@ -67,3 +67,11 @@ def operand(app: str, on: str = "gpu-1", *, waits: str = "", message: str = "", 
     made = pod(f"gpu-operator/{app}-x", on=on, labels={"app": app})
     made["status"] = {"phase": "Running", "containerStatuses": [status]}
     return made
+
+
+def pod_ended(code: int = 0, reason: str = "Error", message: str = "", memory: str = "", **state: Object) -> Object:
+    """The pod `team/train`, whose container ended so, or is in another state."""
+    made = pod("team/train", 1, "gpu-1", limits={"memory": memory} if memory else None)
+    states = state or {"terminated": {"exitCode": code, "reason": reason, "message": message}}
+    made["status"] = {"phase": "Running", "containerStatuses": [{"name": "c", "ready": False, "state": states}]}
+    return made

@@ -313,7 +313,7 @@ PATTERNS: tuple[LogPattern, ...] = (
         ("kubectl get pods -l training.kubeflow.org/job-role=worker",),
     ),
     LogPattern(
-        "UnexpectedXidEffect",
+        "UncorrectableMemoryError",
         "program",
         (("cuda error: uncorrectable ecc error encountered",), ("cuda_error_ecc_uncorrectable",)),
         "the GPU reported a memory error that cannot be corrected",
