@@ -19,6 +19,12 @@ _ENTRIES = (
         "Tell why a pod, gang, workload or job waits, or where it went: what it asks, the nodes, what would help.",
     ),
     CommandEntry(
+        "doctor",
+        "shoal.cli.doctor:doctor",
+        _LOOK,
+        "Find the cause of a problem: of a pod, job, queue, node or GPU, of the whole cluster, or in a log.",
+    ),
+    CommandEntry(
         "get",
         "shoal.cli.get:get",
         _LOOK,

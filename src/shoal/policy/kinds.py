@@ -20,9 +20,11 @@ NODE = GroupKind("", "Node")
 NAMESPACE = GroupKind("", "Namespace")
 SERVICE = GroupKind("", "Service")
 CONFIG_MAP = GroupKind("", "ConfigMap")
+EVENT = GroupKind("", "Event")
 VOLUME_CLAIM = GroupKind("", "PersistentVolumeClaim")
 RESOURCE_QUOTA = GroupKind("", "ResourceQuota")
 LIMIT_RANGE = GroupKind("", "LimitRange")
+DAEMON_SET = GroupKind("apps", "DaemonSet")
 DEPLOYMENT = GroupKind("apps", "Deployment")
 STATEFUL_SET = GroupKind("apps", "StatefulSet")
 JOB = GroupKind("batch", "Job")
@@ -30,6 +32,7 @@ AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
 PRIORITY_CLASS = GroupKind("scheduling.k8s.io", "PriorityClass")
 
 CLUSTER_QUEUE = GroupKind("kueue.x-k8s.io", "ClusterQueue")
+WORKLOAD = GroupKind("kueue.x-k8s.io", "Workload")
 LOCAL_QUEUE = GroupKind("kueue.x-k8s.io", "LocalQueue")
 RESOURCE_FLAVOR = GroupKind("kueue.x-k8s.io", "ResourceFlavor")
 WORKLOAD_PRIORITY_CLASS = GroupKind("kueue.x-k8s.io", "WorkloadPriorityClass")
@@ -56,13 +59,15 @@ PROMETHEUS_RULE = GroupKind("monitoring.coreos.com", "PrometheusRule")
 SCALED_OBJECT = GroupKind("keda.sh", "ScaledObject")
 MISPLACED_SCALED_OBJECT = GroupKind("autoscaling.keda.sh", "ScaledObject")
 NODE_POOL = GroupKind("karpenter.sh", "NodePool")
+NODE_CLAIM = GroupKind("karpenter.sh", "NodeClaim")
+NODE_TOPOLOGY = GroupKind("topology.node.k8s.io", "NodeResourceTopology")
 CLUSTER_POLICY = GroupKind("nvidia.com", "ClusterPolicy")
 MISPLACED_CLUSTER_POLICY = GroupKind("config.openshift.io", "ClusterPolicy")
 
 CLUSTER_WIDE = frozenset(
     {
         *(NODE, NAMESPACE, PRIORITY_CLASS, CLUSTER_QUEUE, RESOURCE_FLAVOR, WORKLOAD_PRIORITY_CLASS, VOLCANO_QUEUE),
-        *(NODE_POOL, CLUSTER_POLICY, MISPLACED_CLUSTER_POLICY),
+        *(NODE_POOL, NODE_CLAIM, NODE_TOPOLOGY, CLUSTER_POLICY, MISPLACED_CLUSTER_POLICY),
     }
 )
 """Kinds without a namespace."""

@@ -1,0 +1,204 @@
+"""Implements `shoal doctor`: finds the cause of a problem in a live cluster, in files, in logs or in metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.exit_codes import DONE, FAILED
+from shoal.cli.formats import FOR_PROGRAMS, TEXTS, TextOutput, checked
+from shoal.cli.object_source import Files, Namespace
+from shoal.cli.option_groups import with_options
+
+if TYPE_CHECKING:
+    from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
+    from shoal.policy.diagnosis.verdicts import DiagnosisResult, Patient, SubjectKind
+
+_NAMESPACED = ("pod", "job", "queue")
+_MOST_BYTES = 256 << 20
+_DEFAULT = "default"
+
+
+def _kinds(incomplete: str) -> list[str]:
+    from shoal.policy.diagnosis.verdicts import SUBJECT_KINDS
+
+    return [kind for kind in SUBJECT_KINDS if kind.startswith(incomplete)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions:
+    subject: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SUBJECT]",
+            help="cluster, node NAME, pod NAME, job NAME, queue NAME or gpu UUID; by default the cluster.",
+            autocompletion=_kinds,
+            show_default=False,
+        ),
+    ] = (None,)
+    filename: Files = None
+    namespace: Namespace = ""
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="A log of the pod, or without a subject a log alone; - for stdin; may be given several times.",
+        ),
+    ] = None
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics", metavar="FILE", help="Metrics of the GPUs, as their exporter writes them; - for stdin."
+        ),
+    ] = ""
+    output: TextOutput = TEXTS[0]
+
+
+@with_options
+def doctor(options: DoctorOptions, access: AccessOptions) -> None:
+    """Find the cause of a problem: of a pod, job, queue, node or GPU, of the whole cluster, or in a log."""
+    from shoal.cli.formats import console, write
+    from shoal.policy.diagnosis.trees import diagnose
+    from shoal.views.diagnosis_text import show_diagnosis
+
+    checked(options.output, TEXTS)
+    given = [word for word in options.subject or () if word]
+    # `node/x` and `node x` are the same.
+    words = given[0].split("/", 1) if len(given) == 1 else given
+    logs = [_read(name, "--log") for name in options.log or ()]
+    if logs and not words and not options.filename:
+        result = _of_logs(options.log or (), logs)
+    else:
+        patient = _patient(words, options.namespace)
+        facts, patient = _facts(patient, options, access, "\n".join(logs) if logs else None)
+        found = diagnose(facts, patient)
+        if found is None:
+            raise _missing(facts, patient)
+        result = found
+    if options.output in FOR_PROGRAMS:
+        write(result, options.output)
+    else:
+        show_diagnosis(console(is_folded=True), result)
+    raise typer.Exit(FAILED if result.causes else DONE)
+
+
+def _patient(words: Sequence[str], namespace: str) -> Patient:
+    from shoal.cli.known_names import check_known
+    from shoal.policy.diagnosis.verdicts import SUBJECT_KINDS, Patient
+    from shoal.units.errors import UserError, Where
+
+    kind = words[0] if words else "cluster"
+    where = Where(path="SUBJECT")
+    check_known(kind, SUBJECT_KINDS, "subject", where)
+    known: SubjectKind = next(each for each in SUBJECT_KINDS if each == kind)
+    most = 1 if known == "cluster" else 2
+    if len(words) > most:
+        raise UserError(
+            f"{len(words)} words are given", where=where, fix=f"write {known}" + (" NAME" if most == 2 else "")
+        )
+    if len(words) < most and words:
+        raise UserError("has no name", where=where, fix=f"write {known} NAME")
+    name = words[1] if len(words) == 2 else ""
+    if known in _NAMESPACED and "/" in name:
+        namespace, _, name = name.partition("/")
+    return Patient(known, name, namespace if known in _NAMESPACED else "")
+
+
+def _facts(
+    patient: Patient, options: DoctorOptions, access: AccessOptions, log: str | None
+) -> tuple[DiagnosedCluster, Patient]:
+    """With the namespace of the subject, as it is found."""
+    import msgspec
+
+    from shoal.cli.cluster_access import announce, speak
+    from shoal.cli.progress import long_work
+    from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
+    from shoal.store.diagnosed_objects import DiagnosedObjects, read_diagnosed_objects
+
+    if options.filename:
+        read, default = DiagnosedObjects(objects=_objects(options.filename)), ""
+    else:
+        cluster = access.access()
+        announce(cluster)
+        with long_work(f"reading the cluster {cluster.name or cluster.server}"):
+            read = speak(cluster, read_diagnosed_objects)
+        default = cluster.namespace
+    metrics = _read(options.metrics, "--metrics") if options.metrics else None
+    facts = DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=metrics)
+    if patient.kind in _NAMESPACED and not patient.namespace:
+        patient = msgspec.structs.replace(patient, namespace=_namespace(facts, patient, default))
+    if log is not None and patient.kind == "pod":
+        facts.logs[f"{patient.namespace}/{patient.name}"] = log
+    return facts, patient
+
+
+def _namespace(facts: DiagnosedCluster, patient: Patient, default: str) -> str:
+    """That of the context, or the only one with an object of the name."""
+    from shoal.policy.diagnosis.trees import names
+
+    found = [namespace for namespace, name in names(facts, patient.kind) if name == patient.name and namespace]
+    if default in found or not found:
+        return default or _DEFAULT
+    if len(set(found)) > 1:
+        from shoal.units.errors import UserError, Where
+
+        what = f"{patient.name} is in several namespaces: {', '.join(sorted(set(found)))}"
+        raise UserError(what, where=Where(path="SUBJECT"), fix="name one with -n")
+    return found[0]
+
+
+def _objects(paths: Sequence[str]) -> list[dict[str, object]]:
+    from shoal.api.plain_objects import read_plain_objects
+    from shoal.units.errors import UserError
+
+    read = read_plain_objects(paths)
+    if read.errors:
+        raise read.errors[0]
+    if not read.objects:
+        raise UserError("the files contain no object", fix="name manifests or a file of shoal snapshot")
+    return [plain.obj for plain in read.objects]
+
+
+def _read(name: str, option: str) -> str:
+    from pathlib import Path
+
+    from shoal.api.files import STANDARD_INPUT
+    from shoal.units.errors import UserError, Where
+
+    if name == STANDARD_INPUT:
+        import sys
+
+        data = sys.stdin.buffer.read(_MOST_BYTES + 1)
+    else:
+        with Path(name).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        what, fix = f"is larger than {_MOST_BYTES >> 20} MiB", "give its end: tail -c 100M"
+        raise UserError(what, where=Where(file=name, path=option), fix=fix)
+    return data.decode("utf-8", "replace")
+
+
+def _of_logs(names: Sequence[str], logs: Sequence[str]) -> DiagnosisResult:
+    from shoal.api.files import STANDARD_INPUT
+    from shoal.policy.diagnosis.log_reading import read_log
+    from shoal.policy.diagnosis.verdicts import DiagnosisResult, FoundCause, RuledOut
+
+    titles = ["log" if name == STANDARD_INPUT else f"log {name}" for name in names]
+    found = [verdict for title, text in zip(titles, logs, strict=True) for verdict in read_log(text, title)]
+    causes = tuple(each for each in found if isinstance(each, FoundCause))
+    return DiagnosisResult(", ".join(titles), causes, tuple(each for each in found if isinstance(each, RuledOut)), ())
+
+
+def _missing(facts: DiagnosedCluster, patient: Patient) -> Exception:
+    from shoal.policy.diagnosis.trees import names
+    from shoal.units.errors import UserError, Where
+    from shoal.units.near_texts import near_texts
+
+    near = near_texts(patient.name, [name for _, name in names(facts, patient.kind)])
+    fix = f"did you mean {' or '.join(near)}?" if near else f"there is none; see kubectl get {patient.kind}s"
+    return UserError(f"there is no {patient}", where=Where(path="SUBJECT"), fix=fix)

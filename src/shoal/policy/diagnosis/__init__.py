@@ -1,0 +1,1 @@
+"""Finds the causes of known problems of GPU clusters in objects, Events, logs and metrics."""

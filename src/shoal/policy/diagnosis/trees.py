@@ -1,0 +1,218 @@
+"""Runs the decision trees for one subject: a cluster, a node, a pod, a job, a queue or a GPU.
+
+Related objects are judged too: a pod that waits leads to the nodes whose GPU stack does not work, and a job to its pods
+and its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.policy.advice import Obj
+from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, has_ended, is_waiting, name_of
+from shoal.policy.diagnosis.device_topology import across_sockets
+from shoal.policy.diagnosis.ended_pods import container_ends
+from shoal.policy.diagnosis.gangs import JOB_KINDS, job_progress, jobs, pods_of
+from shoal.policy.diagnosis.gpu_stack import gpu_stack
+from shoal.policy.diagnosis.gpu_use import gpu_use
+from shoal.policy.diagnosis.mig_and_sharing import mig_layout, time_slicing
+from shoal.policy.diagnosis.node_scaling import scale_up
+from shoal.policy.diagnosis.node_states import gpu_errors, lost_node, nodes_of_gpu
+from shoal.policy.diagnosis.pending_pods import has_gpus, pending_pod
+from shoal.policy.diagnosis.stuck_queues import is_unadmitted, queued_job, stuck_workload
+from shoal.policy.diagnosis.verdicts import (
+    DiagnosisResult,
+    FoundCause,
+    NotRun,
+    Patient,
+    RuledOut,
+    SubjectKind,
+    Verdict,
+    result_of,
+)
+from shoal.policy.fields import dig, maps
+from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
+from shoal.policy.object_set import key_of
+
+
+def diagnose(facts: DiagnosedCluster, patient: Patient) -> DiagnosisResult | None:
+    """None if there is no such object."""
+    match patient.kind:
+        case "cluster":
+            found: Iterator[Verdict] | None = _cluster(facts)
+        case "node":
+            node = facts.find(NODE, "", patient.name)
+            found = None if node is None else _node(facts, node)
+        case "pod":
+            pod = facts.find(POD, patient.namespace, patient.name)
+            found = None if pod is None else _pod(facts, pod)
+        case "job":
+            job = next((one for one in jobs(facts) if key_of(one) == (patient.namespace, patient.name)), None)
+            found = None if job is None else _job(facts, job)
+        case "queue":
+            found = _queue(facts, patient)
+        case "gpu":
+            found = _gpu(facts, patient.name)
+    return None if found is None else result_of(patient, found)
+
+
+def names(facts: DiagnosedCluster, kind: SubjectKind) -> list[tuple[str, str]]:
+    """Namespaces and names of the objects of a kind, for messages about a missing one."""
+    kinds = {"node": (NODE,), "pod": (POD,), "job": JOB_KINDS, "queue": (LOCAL_QUEUE, CLUSTER_QUEUE)}.get(kind, ())
+    return sorted(key_of(obj) for each in kinds for obj in facts.all(each))
+
+
+def _node(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
+    yield from lost_node(facts, node)
+    yield from gpu_stack(facts, node)
+    yield from mig_layout(facts, node)
+    yield from time_slicing(facts, node)
+    if has_gpus(node):
+        yield from gpu_errors(facts, node)
+        yield from gpu_use(facts, node=name_of(node))
+
+
+def _pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
+    if is_waiting(pod):
+        yield from _waiting_pod(facts, pod)
+        yield from _admission_of(facts, pod)
+        return
+    node = facts.find(NODE, "", str(dig(pod, "spec", "nodeName") or ""))
+    yield from container_ends(facts, pod)
+    if node is not None and not has_ended(pod):
+        yield from lost_node(facts, node)
+    if node is not None and has_gpus(node):
+        yield from gpu_errors(facts, node)
+    yield from across_sockets(facts, pod)
+    if not has_ended(pod):
+        yield from gpu_use(facts, pod="/".join(key_of(pod)))
+
+
+def _waiting_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
+    found = list(pending_pod(facts, pod))
+    yield from found
+    if any(isinstance(each, FoundCause) and each.id == "GpusNotAdvertised" for each in found):
+        for node in facts.nodes:
+            if has_gpus(node):
+                yield from (each for each in gpu_stack(facts, node) if isinstance(each, FoundCause))
+    yield from scale_up(facts, pod)
+
+
+def _admission_of(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
+    """Of the Workload that belongs to the pod."""
+    namespace, name = key_of(pod)
+    for workload in facts.all(WORKLOAD, namespace):
+        owners = maps(dig(workload, "metadata", "ownerReferences"))
+        if is_unadmitted(workload) and any(one.get("kind") == "Pod" and one.get("name") == name for one in owners):
+            yield from stuck_workload(facts, workload)
+
+
+def _job(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
+    yield from queued_job(facts, job)
+    yield from job_progress(facts, job)
+    for pod in pods_of(facts, job):
+        yield from _causes(_waiting_pod(facts, pod) if is_waiting(pod) else container_ends(facts, pod))
+
+
+def _queue(facts: DiagnosedCluster, patient: Patient) -> Iterator[Verdict] | None:
+    """A LocalQueue of the namespace, or else a ClusterQueue."""
+    local = facts.find(LOCAL_QUEUE, patient.namespace, patient.name)
+    if local is not None:
+        return _workloads_of(facts, {key_of(local)})
+    if facts.find(CLUSTER_QUEUE, "", patient.name) is None:
+        return None
+    users = {key_of(one) for one in facts.all(LOCAL_QUEUE) if dig(one, "spec", "clusterQueue") == patient.name}
+    return _workloads_of(facts, users)
+
+
+def _workloads_of(facts: DiagnosedCluster, queues: set[tuple[str, str]]) -> Iterator[Verdict]:
+    missing = facts.not_run("queue", "its workloads", WORKLOAD)
+    if missing is not None:
+        yield missing
+        return
+    waiting = [
+        one
+        for one in facts.all(WORKLOAD)
+        if (key_of(one)[0], dig(one, "spec", "queueName")) in queues and is_unadmitted(one)
+    ]
+    for workload in waiting:
+        yield from stuck_workload(facts, workload)
+    if not waiting:
+        yield RuledOut("queue", "no workload of the queue waits for admission")
+
+
+def _gpu(facts: DiagnosedCluster, uuid: str) -> Iterator[Verdict]:
+    nodes = nodes_of_gpu(facts, uuid)
+    for node in nodes:
+        yield from gpu_errors(facts, node, uuid)
+    if not nodes:
+        yield NotRun(f"gpu {uuid}", "its errors", "no node, condition or Event names the GPU")
+    yield from gpu_use(facts, uuid=uuid)
+
+
+def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
+    """Everything that is wrong; of what works only the sums are told."""
+    yield from _of_nodes(facts)
+    missing = facts.not_run("cluster", "pods", POD)
+    if missing is not None:
+        yield missing
+    waiting = [pod for pod in facts.pods if is_waiting(pod)]
+    yield from _alike(facts, waiting)
+    broken = [pod for pod in facts.pods if not is_waiting(pod) and _has_trouble(pod)]
+    for pod in broken:
+        yield from _causes(container_ends(facts, pod))
+    for job in jobs(facts):
+        yield from _causes(job_progress(facts, job))
+        yield from _causes(queued_job(facts, job))
+    for workload in facts.all(WORKLOAD):
+        if is_unadmitted(workload):
+            yield from _causes(stuck_workload(facts, workload))
+    yield from gpu_use(facts)
+    if missing is None:
+        yield RuledOut(
+            "cluster",
+            f"{len(facts.pods) - len(waiting) - len(broken):,} of {len(facts.pods):,} pods run or have ended well",
+        )
+
+
+def _of_nodes(facts: DiagnosedCluster) -> Iterator[Verdict]:
+    missing = facts.not_run("cluster", "nodes", NODE)
+    if missing is not None:
+        yield missing
+        return
+    wrong = set()
+    for node in facts.nodes:
+        for check in (lost_node, gpu_stack, mig_layout, time_slicing, gpu_errors):
+            for each in check(facts, node):
+                if isinstance(each, FoundCause):
+                    wrong.add(name_of(node))
+                    yield each
+    yield RuledOut("cluster", f"{len(facts.nodes) - len(wrong):,} of {len(facts.nodes):,} nodes have no known problem")
+
+
+def _alike(facts: DiagnosedCluster, waiting: list[Obj]) -> Iterator[Verdict]:
+    """One pod of each job is judged: its siblings wait for the same reason."""
+    seen = set()
+    for pod in waiting:
+        owner = next((one for one in maps(dig(pod, "metadata", "ownerReferences")) if one.get("controller")), None)
+        key = (key_of(pod)[0], str(owner.get("uid") or owner.get("name"))) if owner is not None else key_of(pod)
+        if (owner is not None, *key) in seen:
+            continue
+        seen.add((owner is not None, *key))
+        yield from _causes(_waiting_pod(facts, pod))
+
+
+def _has_trouble(pod: Obj) -> bool:
+    if dig(pod, "status", "phase") == "Failed":
+        return True
+    for field in ("initContainerStatuses", "containerStatuses"):
+        for status in maps(dig(pod, "status", field)):
+            if status.get("ready") is not True and (
+                dig(status, "state", "waiting") or dig(status, "state", "terminated", "exitCode")
+            ):
+                return True
+    return False
+
+
+def _causes(verdicts: Iterator[Verdict]) -> Iterator[FoundCause]:
+    return (each for each in verdicts if isinstance(each, FoundCause))

@@ -1,0 +1,69 @@
+"""What a diagnosis consists of: causes with evidence and fix, what was ruled out, and checks that could not run.
+
+Guarantees: a check that lacks its input gives `NotRun`, never `RuledOut`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+SubjectKind = Literal["cluster", "node", "pod", "job", "queue", "gpu"]
+SUBJECT_KINDS: tuple[SubjectKind, ...] = ("cluster", "node", "pod", "job", "queue", "gpu")
+
+
+class Patient(msgspec.Struct, frozen=True):
+    """The subject of a diagnosis."""
+
+    kind: SubjectKind
+    name: str = ""
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {name}".strip()
+
+
+class FoundCause(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    subject: str
+    """The object that has the fault: `pod team-a/train-0`."""
+    what: str
+    fix: str
+    evidence: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    """The fix, or the next step towards it, as commands."""
+
+
+class RuledOut(msgspec.Struct, frozen=True):
+    subject: str
+    what: str
+
+
+class NotRun(msgspec.Struct, frozen=True):
+    subject: str
+    check: str
+    why: str
+
+
+Verdict = FoundCause | RuledOut | NotRun
+
+
+class DiagnosisResult(msgspec.Struct, frozen=True, rename="camel"):
+    subject: str
+    causes: tuple[FoundCause, ...]
+    ruled_out: tuple[RuledOut, ...]
+    not_run: tuple[NotRun, ...]
+
+
+def result_of(patient: Patient, verdicts: Iterable[Verdict]) -> DiagnosisResult:
+    """Each verdict once, in the order of the checks."""
+    found = list(dict.fromkeys(verdicts))
+    return DiagnosisResult(
+        str(patient),
+        tuple(each for each in found if isinstance(each, FoundCause)),
+        tuple(each for each in found if isinstance(each, RuledOut)),
+        tuple(each for each in found if isinstance(each, NotRun)),
+    )
