@@ -177,6 +177,17 @@ def test_a_pod_that_fits_beside_the_claimant_keeps_its_node_and_its_device() -> 
     assert (stopped(plan), plan.moved, promised(plan)) == (["gang-0", "gang-1"], [], ["high-0"])
 
 
+def test_claimants_of_many_pods_go_on_where_the_search_for_others_has_ended() -> None:
+    """What yields to a large claimant is kept for the next one; a small one between them takes some of it."""
+    world = FairWorld([8] * 36, queue("a", quota=8), queue("b", quota=280))
+    for at in range(288):
+        world.job(f"a{at}", "a", on=[f"n{at % 36}"])
+    world.job("l1", "b", 8, pods=7).job("s1", "b", 8).job("l2", "b", 8, pods=7).job("s2", "b", 8)
+    plan = world.run("reclaim")
+    assert len(promised(plan)) == 16
+    assert len(stopped(plan)) == len(set(stopped(plan))) == 128
+
+
 @pytest.mark.parametrize(("multiplier", "count"), [(0.5, 1), (1.0, 1), (3.9, 1), (4.0, 0)])
 def test_above_its_share_the_claimant_stays_less_saturated_than_the_sibling(multiplier: float, count: int) -> None:
     """Afterwards d2 holds 2 and d1 8, and each has a share of 1. A multiplier below 1 counts as 1."""

@@ -19,10 +19,10 @@ from shoal.engine.plan import Evict, Move
 from shoal.engine.preemption.after_terminations import AfterTerminations
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
 from shoal.engine.queues.disciplines.kai.fair_jobs import BELOW_MINIMUM, FairJob
-from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, plus
+from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, meeting_point, plus
 from shoal.engine.queues.disciplines.kai.min_runtime import preempt_min_runtime_s, reclaim_min_runtime_s
 from shoal.engine.queues.disciplines.kai.queue_order import JobsByQueue, QueueKey, queue_key
-from shoal.engine.queues.disciplines.kai.reclaim_rules import is_fair, may_reclaim, may_yield_to
+from shoal.engine.queues.disciplines.kai.reclaim_rules import branches_that_may_yield, is_fair, may_reclaim
 from shoal.engine.queues.disciplines.kai.serving_order import ServingOrder
 from shoal.engine.queues.disciplines.kai.victim_line import MayYield, VictimLines, VictimStep
 from shoal.engine.queues.disciplines.kai.victim_search import Solution, VictimRules, VictimSearch
@@ -231,12 +231,22 @@ class _Consolidation(_VictimAction):
 
 
 class _Reclaim(_VictimAction):
+    def __init__(self, cycle: FairshareCycle, action: str) -> None:
+        super().__init__(cycle, action)
+        self._branches: tuple[FairJob | None, set[QueueNode]] = (None, set())
+        """The claimant of now, and the queues below which work may be stopped for it."""
+
+    def _may_stop(self, claimant: FairJob, leaf: QueueNode) -> bool:
+        if self._branches[0] is not claimant:
+            self._branches = claimant, branches_that_may_yield(self.cycle, claimant)
+        return meeting_point(claimant.leaf, leaf)[1] in self._branches[1]
+
     def may_ask(self, job: FairJob) -> bool:
         return may_reclaim(job)
 
     def rules(self) -> VictimRules:
         return VictimRules(
-            self._may_yield, lambda claimant, leaf: leaf is not claimant.leaf, self._accepts, may_yield_to
+            self._may_yield, lambda claimant, leaf: leaf is not claimant.leaf, self._accepts, self._may_stop
         )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:

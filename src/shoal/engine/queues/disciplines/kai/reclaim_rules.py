@@ -34,10 +34,37 @@ def may_reclaim(job: FairJob) -> bool:
     return is_within(after, leaf.fair_share)
 
 
-def may_yield_to(claimant: FairJob, victim: QueueNode) -> bool:
-    """Whether work of a queue may be stopped for the claimant before any other has been."""
-    ours, theirs = meeting_point(claimant.leaf, victim)
-    return _may_yield(ours, theirs, claimant.step_amounts, NOTHING)
+def branches_that_may_yield(cycle: FairshareCycle, claimant: FairJob) -> set[QueueNode]:
+    """The queues beside the claimant's path below which work may be stopped for it at all, whatever is stopped besides.
+
+    At each level the claimant's queue is as little saturated as it can be: all that may yield below it has."""
+    step = claimant.step_amounts
+    found: set[QueueNode] = set()
+    inside: Amounts3 = NOTHING
+    for ours in claimant.leaf.path:
+        beside = [
+            theirs
+            for theirs in (cycle.tree.tops if ours.parent is None else ours.parent.children)
+            if theirs is not ours and _may_yield(ours, theirs, step, NOTHING)
+        ]
+        for theirs in beside:
+            if all(not step[at] or _is_below(cycle, ours, theirs, step, inside, at) for at in EACH):
+                found.add(theirs)
+        for theirs in found.intersection(beside):
+            inside = plus(inside, theirs.allocated)
+    return found
+
+
+def _is_below(
+    cycle: FairshareCycle, ours: QueueNode, theirs: QueueNode, step: Amounts3, inside: Amounts3, at: int
+) -> bool:
+    after = ours.allocated[at] + step[at] - inside[at]
+    if after <= ours.fair_share[at] or not theirs.fair_share[at]:
+        return True
+    multiplier = Fraction(max(1.0, cycle.settings.reclaim_multiplier))
+    return bool(ours.fair_share[at]) and (
+        after * theirs.fair_share[at] * multiplier < theirs.allocated[at] * ours.fair_share[at]
+    )
 
 
 def is_fair(cycle: FairshareCycle, job: FairJob, step: Amounts3, victims: list[tuple[VictimStep, Amounts3]]) -> bool:

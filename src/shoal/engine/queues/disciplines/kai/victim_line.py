@@ -55,9 +55,16 @@ class VictimLines:
         self._key_of = {job: key for line in self.lines.values() for key, job in line}
         self._keys: dict[QueueNode, tuple[int, QueueKey]] = {}
 
-    def of(self, leaves: Callable[[QueueNode], bool], may_yield: MayYieldOf, chosen: list[VictimStep]) -> VictimSteps:
-        """What yields to one claimant, beside those chosen already."""
-        lines = {leaf: line for leaf, line in self.lines.items() if line and leaves(leaf)}
+    def of(
+        self,
+        leaves: Callable[[QueueNode], bool],
+        may_yield: MayYieldOf,
+        chosen: list[VictimStep],
+        *,
+        lasts: bool = False,
+    ) -> VictimSteps:
+        """What yields to one claimant, beside those chosen already; `lasts`: also once the lines have changed."""
+        lines = {leaf: [*line] if lasts else line for leaf, line in self.lines.items() if line and leaves(leaf)}
         return VictimSteps(self._cycle, lines, may_yield, chosen, self._base_key)
 
     def spent(self, job: FairJob) -> None:
@@ -113,14 +120,16 @@ class VictimSteps:
         while (leaf := self._last_leaf()) is not None:
             _, job = self._heads.pop(leaf)
             step = self._step(job)
-            self._take(step)
-            gone = self._gone[job]
-            if pods := self._yields(job, gone):
-                heappush(self._again.setdefault(leaf, []), (_key(job, pods, len(gone)), job))
+            if step.pods:
+                self._take(step)
+                gone = self._gone[job]
+                if pods := self._yields(job, gone):
+                    heappush(self._again.setdefault(leaf, []), (_key(job, pods, len(gone)), job))
             self._advance(leaf)
             if leaf not in self._heads:
                 self._drop(leaf)
-            yield step
+            if step.pods:
+                yield step
 
     def _yields(self, job: FairJob, gone: set[str]) -> list[str]:
         """What a job gives up next to this claimant."""

@@ -29,6 +29,8 @@ _MOST_FROM_SCRATCH = 6
 """A claimant of more pods is placed pod by pod, and only the outcome as a whole."""
 
 _LONG_WALK = 256
+_MOST_TRIALS = 512
+"""Nodes that are tried for one pod."""
 _MOST_MOVE_TRIALS = 64
 """Nodes that are tried for one pod although some of the work on them could only move elsewhere."""
 
@@ -119,7 +121,7 @@ class VictimSearch:
         kind = claimant.leaf, claimant.priority
         walk = self._long_walks.get(kind)
         if walk is None:
-            walk = self._walk(claimant, chosen)
+            walk = self._walk(claimant, chosen, lasts=True)
         is_done = all(self._next_pod(claimant, pod, walk, chosen) for pod in pods)
         cycle.rollback(mark)
         walk.revive(chosen)
@@ -135,7 +137,7 @@ class VictimSearch:
             # What the rest of a job gives up is another step now.
             self._long_walks.clear()
         for walk in self._long_walks.values():
-            walk.spent(steps)
+            walk.left(step.job for step in steps)
 
     def _next_pod(self, claimant: FairJob, pod: str, walk: VictimWalk, chosen: list[VictimStep]) -> bool:
         """Place one more pod, on the ledger; those that leave their places for it are added to the chosen."""
@@ -163,7 +165,7 @@ class VictimSearch:
         if short is not None and not any(self._lines.lines[leaf] for leaf in self._stoppable(claimant, may_stop)):
             # What may only move leaves its room nowhere.
             return
-        moves = 0
+        moves = tried = 0
         for victims in walk.chances(charges if lacks_room else None):
             gains = [step for step in victims if _known(may_stop, rules, claimant, step.job.leaf)]
             if len(gains) < len(victims):
@@ -173,18 +175,23 @@ class VictimSearch:
                 ):
                     continue
             yield victims
+            tried += 1
+            if tried == _MOST_TRIALS:
+                return
 
     def _stoppable(self, claimant: FairJob, may_stop: dict[QueueNode, bool]) -> Iterator[QueueNode]:
         for leaf in self._lines.lines:
             if self._rules.leaves(claimant, leaf) and _known(may_stop, self._rules, claimant, leaf):
                 yield leaf
 
-    def _walk(self, claimant: FairJob, recorded: list[VictimStep]) -> VictimWalk:
+    def _walk(self, claimant: FairJob, recorded: list[VictimStep], *, lasts: bool = False) -> VictimWalk:
+        """`lasts`: it may be followed further after work has yielded to this claimant."""
         rules = self._rules
         steps = self._lines.of(
             lambda leaf: rules.leaves(claimant, leaf),
             lambda job: MayYield.NOTHING if job is claimant else rules.may_yield(claimant, job),
             recorded,
+            lasts=lasts,
         )
         return VictimWalk(self._cycle, _of_jobs(steps, rules.most_jobs) if rules.most_jobs else steps)
 

@@ -17,6 +17,7 @@ from shoal.engine.charges import Charge
 from shoal.engine.device_demand import COMPUTE
 from shoal.engine.facts import GPU_BEST, GPU_MILLI, GPU_WHOLE, NEVER_LACKING
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
+from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob
 from shoal.engine.queues.disciplines.kai.victim_line import VictimStep
 
 Amounts = NDArray[np.int64]
@@ -31,6 +32,7 @@ class VictimWalk:
         self._steps: list[VictimStep] = []
         self._is_spent: list[bool] = []
         self._place_of: dict[VictimStep, int] = {}
+        self._of_job: dict[FairJob, list[int]] = {}
         self._on_row: dict[int, list[int]] = {}
         self._pair_rows: list[int] = []
         self._pair_steps: list[int] = []
@@ -45,6 +47,12 @@ class VictimWalk:
         """These have yielded."""
         for step in steps:
             if (at := self._place_of.get(step)) is not None:
+                self._is_spent[at] = True
+
+    def left(self, jobs: Iterable[FairJob]) -> None:
+        """All that these jobs could give up has yielded, to this claimant or to another."""
+        for job in jobs:
+            for at in self._of_job.get(job, ()):
                 self._is_spent[at] = True
 
     def revive(self, steps: Iterable[VictimStep]) -> None:
@@ -78,6 +86,7 @@ class VictimWalk:
         at = len(self._steps)
         self._steps.append(step)
         self._place_of[step] = at
+        self._of_job.setdefault(step.job, []).append(at)
         self._is_spent.append(False)
         freed: dict[int, Amounts] = {}
         for pod in step.pods:
