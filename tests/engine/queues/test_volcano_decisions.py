@@ -41,7 +41,13 @@ def let_in(queues: list[Queue], *candidates: PodGroupCandidate) -> set[str]:
             id="what stands above holds for all below",
         ),
         pytest.param(
-            [queue("q", parent="p"), queue("p", parent="q")], [(group("a", 1), 0)], {"a"}, id="a circle of queues ends"
+            [queue("q", parent="p"), queue("p", parent="q")], [(group("a", 1), 0)], set(), id="a circle of queues ends"
+        ),
+        pytest.param(
+            [queue("q"), queue("p", parent="q")],
+            [(group("a", 1), 0), (group("b", 1, queue="p"), 0)],
+            {"b"},
+            id="a queue with children takes no groups, and its children do",
         ),
         pytest.param(
             [queue("q", 4)], [(group("a", 3, phase="Inqueue"), 0), (group("b", 2), 0)], set(), id="promises count"

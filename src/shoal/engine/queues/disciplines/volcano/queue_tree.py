@@ -9,6 +9,7 @@ from shoal.engine.queues.disciplines.volcano.group_phases import (
     NOT_ENOUGH_RESOURCES,
     QUEUE_CLOSED,
     QUEUE_MISSING,
+    QUEUE_NOT_LEAF,
     GroupRefusal,
 )
 from shoal.engine.queues.disciplines.volcano.objects import Queue
@@ -20,6 +21,7 @@ Usage = dict[str, dict[str, int]]
 class QueueTree:
     def __init__(self, queues: Iterable[Queue]) -> None:
         self.queues: Mapping[str, Queue] = {queue.name: queue for queue in queues}
+        self._parents = {queue.parent for queue in self.queues.values()}
         self._limits: dict[str, dict[str, int]] = {}
 
     @property
@@ -48,6 +50,10 @@ class QueueTree:
         queue = self.queues.get(name)
         if queue is None:
             return GroupRefusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
+        if name in self._parents:
+            return GroupRefusal(
+                QUEUE_NOT_LEAF, f"can only submit PodGroup to a leaf queue, queue `{name}` has child queues"
+            )
         for each in self.path_to_root(name):
             if not each.is_open:
                 message = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
