@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from build.cluster_server import ServerProcess
 from build.diagnosed_clusters import gpu_node, running, waiting
 from build.manifests import as_file
 from shoal.cli.main import main
@@ -114,3 +116,37 @@ def test_files_without_objects_and_missing_files_are_wrong_input(doctor: Doctor)
     assert "contain no object" in doctor.err
     doctor.run("--log", str(doctor.folder / "none.log"), code=2)
     assert "No such file" in doctor.err
+
+
+def test_what_the_scheduler_decides_is_explained_where_no_mistake_is_known(doctor: Doctor) -> None:
+    wants = waiting(limits={"cpu": 100})
+    found = doctor.json("pod", "train", "-f", as_file(doctor.folder, wants, gpu_node()), code=1)
+    (cause,) = found["causes"]
+    assert cause["id"] == "Insufficient"
+    assert "nodes: 1  Insufficient cpu" in cause["evidence"]
+    assert cause["commands"][-1] == "shoal why pod/train -n team"
+
+
+def test_a_pod_that_has_a_place_has_no_cause(doctor: Doctor) -> None:
+    doctor.run("pod", "train", "-f", as_file(doctor.folder, waiting(), gpu_node()), code=0)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    server = ServerProcess(tmp_path_factory.mktemp("diagnosed"), "--memory", "--authorization", "rbac")
+    yield server.kubeconfig
+    server.stop()
+
+
+def test_a_cluster_is_read_and_what_may_not_be_read_is_not_checked(doctor: Doctor, cluster: Path) -> None:
+    access = ("--kubeconfig", str(cluster))
+    found = doctor.json(*access, code=0)
+    assert "0 of 0 nodes have no known problem" in [each["what"] for each in found["ruledOut"]]
+    stranger = doctor.json(*access, "--as", "stranger", code=0)
+    assert not stranger["ruledOut"]
+    assert any("forbidden" in each["why"] for each in stranger["notRun"])
+
+
+def test_a_pod_of_a_cluster_is_not_found(doctor: Doctor, cluster: Path) -> None:
+    doctor.run("pod", "train", "--kubeconfig", str(cluster), code=2)
+    assert "there is no pod default/train" in doctor.err

@@ -39,7 +39,7 @@ class DoctorOptions:
             autocompletion=_kinds,
             show_default=False,
         ),
-    ] = (None,)
+    ] = None
     filename: Files = None
     namespace: Namespace = ""
     log: Annotated[
@@ -63,6 +63,7 @@ class DoctorOptions:
 def doctor(options: DoctorOptions, access: AccessOptions) -> None:
     """Find the cause of a problem: of a pod, job, queue, node or GPU, of the whole cluster, or in a log."""
     from shoal.cli.formats import console, write
+    from shoal.cli.scheduling_cause import with_scheduling
     from shoal.policy.diagnosis.trees import diagnose
     from shoal.views.diagnosis_text import show_diagnosis
 
@@ -79,7 +80,7 @@ def doctor(options: DoctorOptions, access: AccessOptions) -> None:
         found = diagnose(facts, patient)
         if found is None:
             raise _missing(facts, patient)
-        result = found
+        result = with_scheduling(found, facts, patient, options.filename, access)
     if options.output in FOR_PROGRAMS:
         write(result, options.output)
     else:

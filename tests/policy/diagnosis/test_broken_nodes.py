@@ -125,8 +125,9 @@ def policy(**config: str) -> Object:
     return thing("nvidia.com/v1", "ClusterPolicy", "cluster-policy", spec={"devicePlugin": {"config": config}})
 
 
-def counted(gpus: int = 2, **labels: str) -> Object:
-    return gpu_node(gpus=gpus, labels={"nvidia.com/gpu.count": "2", **labels})
+def counted(gpus: int = 2, config: str = "") -> Object:
+    label = {"nvidia.com/device-plugin.config": config} if config else {}
+    return gpu_node(gpus=gpus, labels={"nvidia.com/gpu.count": "2", **label})
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def counted(gpus: int = 2, **labels: str) -> Object:
         ([counted(), configs(), policy()], "PluginConfigNotNamed"),
         ([counted(), configs(), policy(name="sharing")], "NoPluginConfigSelected"),
         (
-            [counted(**{"nvidia.com/device-plugin.config": "tesla-t4"}), configs(), policy(name="sharing")],
+            [counted(config="tesla-t4"), configs(), policy(name="sharing")],
             "UnknownPluginConfig",
         ),
         ([counted(), configs(), policy(name="sharing", default="any")], "PluginNotRestarted"),

@@ -106,13 +106,15 @@ def test_queues_that_may_not_be_read_are_not_ruled_out() -> None:
     assert "the queue of the workload" in [each.check for each in found.not_run]
 
 
-def member(name: str, **more: object) -> Object:
-    labels = {"batch.kubernetes.io/job-name": "train"}
-    return running(name, labels=labels, **more) if more.pop("runs", True) else waiting(name, 8, labels=labels)
+MEMBER = {"batch.kubernetes.io/job-name": "train"}
+
+
+def member(name: str, on: str = "gpu-1") -> Object:
+    return running(name, on=on, labels=MEMBER)
 
 
 def test_a_part_of_a_gang_that_runs_is_detected_with_the_cause_of_the_rest() -> None:
-    objects = [job("team/train", 2, 8), member("train-0"), member("train-1", runs=False), gpu_node()]
+    objects = [job("team/train", 2, 8), member("train-0"), waiting("train-1", 8, labels=MEMBER), gpu_node()]
     found = diagnosed("job", "team/train", *objects)
     assert [cause.id for cause in found.causes] == ["PartialGang", "GpusInUse"]
     assert "1 of 2 pods have a node and hold 8 devices" in found.causes[0].evidence
