@@ -170,6 +170,23 @@ async def test_an_open_page_follows_the_cluster_and_its_explanation_has_remedies
         assert tab.faults == []
 
 
+async def test_a_page_that_is_not_seen_gives_its_connection_back(served: Served, tmp_path: Path) -> None:
+    hide = (
+        "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+        " document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await opened(tab, served.url + "/workloads")
+        await tab.until("events && events.readyState === 1")
+        await tab.run(hide % "true")
+        assert await tab.run("events === null")
+        served.client.ask("POST", JOBS, job("unseen", 15))
+        await tab.run(hide % "false")
+        await tab.until("document.querySelector('#of-waiting').textContent.includes('default/unseen-')")
+        assert tab.faults == []
+
+
 async def test_tables_are_copied_as_csv(served: Served, tmp_path: Path) -> None:
     async with browser(tmp_path) as new_tab:
         tab = await new_tab()

@@ -210,6 +210,7 @@ async def test_a_page_that_is_older_than_the_connection_is_sent_again() -> None:
 VIEWERS = {
     "of-admin": Viewer(),
     "of-tenant": Viewer(frozenset({"vision"}), lists_nodes=True, lists_queues=True),
+    "of-team": Viewer(frozenset({"vision"}), lists_nodes=False, lists_queues=False),
     "of-stranger": Viewer(frozenset(), lists_nodes=False, lists_queues=False),
 }
 ALL_PATHS = (
@@ -261,9 +262,22 @@ async def test_a_viewer_without_rights_sees_sums_and_the_right_that_is_missing()
         assert "may not list nodes" in found
         assert "5 / 16" in found
         assert "n-0" not in found
+        async with client.get(url + "/?csv=nodes", headers={"Authorization": "Bearer of-stranger"}) as answer:
+            assert answer.status == 404
         queues = await text_of(client, url + "/queues", Authorization="Bearer of-stranger")
         assert "may not list queues" in queues
         assert "gold" not in queues
+
+
+async def test_a_team_without_the_right_to_list_nodes_sees_its_own_pods() -> None:
+    facts = cluster()
+    why = "2 Insufficient nvidia.com/gpu"
+    facts.state.put_pod(msgspec.structs.replace(pod("large", "vision", 16, ""), why=why))
+    async with served(facts, None, VIEWERS) as (url, client):
+        found = await text_of(client, url + "/workloads", Authorization="Bearer of-team")
+        assert "vision/a" in found
+        assert "most free: 8 on one node; 2 Insufficient" in found
+        assert "n-1" not in found
 
 
 async def test_the_explanation_is_computed_with_the_token_of_the_viewer() -> None:

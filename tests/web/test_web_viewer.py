@@ -77,11 +77,16 @@ def test_what_others_hold_remains_as_a_sum() -> None:
     assert shown.waits == 2
 
 
-def test_without_the_right_to_list_nodes_none_is_named() -> None:
-    shown = PermittedFacts().of(everything(), Viewer(None, lists_nodes=False))
-    assert shown.tiles == []
-    assert "n-0" not in written(shown.fleet)
+def test_without_the_right_to_list_nodes_only_those_of_own_pods_are_named() -> None:
+    """Every pod says on which node it runs."""
+    shown = PermittedFacts().of(everything(), Viewer(frozenset({"vision"}), lists_nodes=False))
+    assert [tile.node.name for tile in shown.tiles] == ["n-0"]
+    assert [slot.pod for gpu in shown.tiles[0].parts for slot in gpu] == 3 * ["vision/mine"]
+    assert shown.tiles[0].node.gpus == 0
+    assert "n-1" not in written(shown)
+    assert shown.fleet.most_free == ("", 8)
     assert shown.fleet.gpus == 16
+    assert PermittedFacts().of(everything(), Viewer(frozenset(), lists_nodes=False)).tiles == []
 
 
 def test_without_the_right_to_list_queues_none_is_named() -> None:

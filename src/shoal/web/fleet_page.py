@@ -42,11 +42,11 @@ class FleetPage:
             # In one order, whichever tile is drawn first.
             if owner != OTHERS:
                 self._colours.of(owner)
-        table = self.table(facts)
         summary = self._summary(facts)
         if not may_list_nodes:
             words = "Your account may not list nodes (get and list of nodes), so only the sums are shown."
-            return WebPage("Fleet", PATH, {"summary": summary, "refusal": element("p", words)}, "fleet", [table])
+            return WebPage("Fleet", PATH, {"summary": summary, "refusal": element("p", words)}, "fleet")
+        table = self.table(facts)
         if is_table:
             parts = {"summary": summary, "nodes": joined((_views(is_table=True), table_markup(table, PATH)))}
             return WebPage("Fleet", f"{PATH}?as=table", parts, "fleet", [table])

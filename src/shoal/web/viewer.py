@@ -14,6 +14,7 @@ from msgspec import structs
 
 from shoal.views.dashboard.facts import (
     DashboardFacts,
+    DashboardNode,
     Detail,
     Fleet,
     GangDetail,
@@ -73,7 +74,9 @@ class PermittedFacts:
         if viewer == ALL:
             return facts
         sees = viewer.sees
-        tiles = [self._tile(tile, viewer) for tile in facts.tiles] if viewer.lists_nodes else []
+        tiles = [self._tile(tile, viewer) for tile in facts.tiles]
+        if not viewer.lists_nodes:
+            tiles = [_of_own_pods(tile) for tile in tiles if any(slot.pod for gpu in tile.parts for slot in gpu)]
         return structs.replace(
             facts,
             tiles=tiles,
@@ -144,6 +147,12 @@ def _nodes(nodes: Iterable[TreeNode], viewer: Viewer) -> list[TreeNode]:
 
 def _seen(workloads: Sequence[WorkloadFacts], viewer: Viewer) -> list[WorkloadFacts]:
     return [one for one in workloads if viewer.sees(one.namespace)]
+
+
+def _of_own_pods(tile: Tile) -> Tile:
+    """What the pods of the viewer say themselves: the name of their node, and what they hold there."""
+    parts = [[slot for slot in gpu if slot.pod] for gpu in tile.parts]
+    return structs.replace(tile, node=DashboardNode(tile.node.name, "", 0, ()), parts=parts)
 
 
 def _slot(slot: GpuSlot, viewer: Viewer) -> GpuSlot:

@@ -60,7 +60,9 @@ def reason(one: DashboardPod | WorkloadFacts, fleet: Fleet) -> str:
     if _INSUFFICIENT not in one.why:
         return one.why
     name, free = fleet.most_free
-    return f"most free: {free} on {name}; {one.why}" if free else f"no node has a whole free GPU; {one.why}"
+    # A viewer who may not list nodes gets no name.
+    where = name or "one node"
+    return f"most free: {free} on {where}; {one.why}" if free else f"no node has a whole free GPU; {one.why}"
 
 
 def queue_table(queues: Sequence[QueueFacts], size: Size, selected: str = "", *, is_counted: bool = True) -> list[Text]:

@@ -95,17 +95,23 @@ function take(event) {
   root.dataset.updateMs = (performance.now() - began).toFixed(1);
 }
 
+let events = null;
+
 function follow() {
-  if (!main.dataset.live || location.pathname === "/sign-in") return;
+  if (events || document.hidden || !main.dataset.live || location.pathname === "/sign-in") return;
   const query = new URLSearchParams({ page: main.dataset.live, digest: main.dataset.digest });
-  const events = new EventSource("/live?" + query);
+  events = new EventSource("/live?" + query);
   events.onmessage = take;
   events.onopen = () => { connection.textContent = ""; };
   events.onerror = () => { connection.textContent = "not connected"; };
   events.addEventListener("fault", (event) => { connection.textContent = JSON.parse(event.data).fault; });
-  events.addEventListener("signed-out", () => { events.close(); location.assign("/sign-in"); });
-  addEventListener("pagehide", () => events.close());
-  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+  events.addEventListener("signed-out", () => { leave(); location.assign("/sign-in"); });
+}
+
+// A browser has six connections to a server. A page that is not seen gives its own back, and is sent whole when it is.
+function leave() {
+  if (events) events.close();
+  events = null;
 }
 
 async function load(within) {
@@ -258,5 +264,8 @@ addEventListener("scroll", hideHover, { passive: true });
 document.addEventListener("selectionchange", () => {
   for (const [id, markup] of [...waiting]) replacePart(id, markup);
 });
+document.addEventListener("visibilitychange", () => { if (document.hidden) leave(); else follow(); });
+addEventListener("pagehide", leave);
+addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
 load(main);
 follow();
