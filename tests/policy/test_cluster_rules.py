@@ -9,6 +9,7 @@ import pytest
 from build.advised_rules import rules_about_clusters
 from build.manifests import node, pod
 from shoal.policy.advice import Obj, Rule
+from shoal.policy.alert_rules import ALERTS
 from shoal.policy.autoscaling_rules import (
     autoscaler_targets,
     expander_priorities,
@@ -343,6 +344,11 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, tuple[Obj, ...]]] = {
     "the share of used memory": (
         prometheus_rules,
         alert("DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0.95"),
+        (),
+    ),
+    "no traffic on NVLink of GPUs that had traffic before": (
+        prometheus_rules,
+        alert(next(one.expression for one in ALERTS if one.name == "NCCLTrainingStalled")),
         (),
     ),
     "the rate of a counter": (prometheus_rules, alert("rate(DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL[5m]) > 0"), ()),

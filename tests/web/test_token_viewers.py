@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -99,6 +100,33 @@ async def test_a_viewer_sees_what_rbac_lets_the_owner_of_the_token_list(tmp_path
             assert (await found.viewer(tokens["tenant"], names)).namespaces == frozenset()
     finally:
         server.stop()
+
+
+class RejectingApi:
+    """An API server that rejects every token."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    async def post(self, *_: object) -> dict[str, object]:
+        raise UnauthorizedError("Unauthorized")
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+async def test_a_rejected_token_keeps_no_connection_and_no_place_of_a_viewer() -> None:
+    opened: list[RejectingApi] = []
+
+    def api_of(_: str) -> Api:
+        opened.append(RejectingApi())
+        return cast("Api", opened[-1])
+
+    found = TokenViewers(api_of, StoppedClock())
+    for number in range(3):
+        with pytest.raises(UnauthorizedError):
+            await found.viewer(f"guess-{number}", ())
+    assert [one.is_closed for one in opened] == [True, True, True]
 
 
 def test_a_session_ends_after_twelve_hours_and_when_its_owner_signs_out() -> None:

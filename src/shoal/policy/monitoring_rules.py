@@ -94,6 +94,15 @@ def _rates(here: str, words: Sequence[Word], at: int) -> Iterator[Advice]:
         yield Advice("RateOfGauge", here, what, f"write deriv({name}[...]) or delta({name}[...])")
     window = texts(words, at + 3, _LONGEST_WINDOW)
     end = window.index(")") if ")" in window else len(window)
-    if name.lower().endswith(_TRAFFIC) and window[end + 1 : end + 3] == ("==", "0"):
+    is_silent = name.lower().endswith(_TRAFFIC) and window[end + 1 : end + 3] == ("==", "0")
+    if is_silent and not _had_traffic(words):
         what = "is also true for pods with one GPU, and for GPUs without NVLink"
         yield Advice("TrueWithoutNvlink", here, what, "restrict it to pods with several GPUs that had traffic before")
+
+
+def _had_traffic(words: Sequence[Word]) -> bool:
+    """Whether the expression is restricted to GPUs that had traffic: `max_over_time(rate(...))`."""
+    return any(
+        word.text == "max_over_time" and any(text.lower().endswith(_TRAFFIC) for text in texts(words, at + 1, 4))
+        for at, word in enumerate(words)
+    )

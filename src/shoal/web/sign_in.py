@@ -20,7 +20,7 @@ import msgspec
 from shoal.client.clock import Clock
 from shoal.client.kind import Kind
 from shoal.client.port import Api
-from shoal.client.refusals import ForbiddenError
+from shoal.client.refusals import ForbiddenError, UnauthorizedError
 from shoal.web.viewer import Viewer
 
 _REVIEWS = Kind(
@@ -59,7 +59,11 @@ class TokenViewers:
             return known.rights[key]
 
         # The first one alone: a rejected token is rejected once.
-        sees_all = await may(_PODS)
+        try:
+            sees_all = await may(_PODS)
+        except UnauthorizedError:
+            await self._forget(token)
+            raise
         lists_nodes, lists_queues = await asyncio.gather(may(_NODES), may(_QUEUES))
         if sees_all:
             return Viewer(None, lists_nodes, lists_queues)
@@ -74,8 +78,14 @@ class TokenViewers:
             await known.api.close()
         self._known.clear()
 
+    async def _forget(self, token: str) -> None:
+        """A rejected token keeps no connection, and no place of a viewer."""
+        known = self._known.pop(_key(token), None)
+        if known is not None:
+            await known.api.close()
+
     async def _of(self, token: str) -> _Known:
-        key = hashlib.sha256(token.encode()).hexdigest()
+        key = _key(token)
         now = self._clock.seconds()
         known = self._known.get(key)
         if known is None:
@@ -87,6 +97,10 @@ class TokenViewers:
             known.rights, known.checked_s = {}, now
         self._known.move_to_end(key)
         return known
+
+
+def _key(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 async def _may_list(api: Api, group: str, resource: str, namespace: str) -> bool:
