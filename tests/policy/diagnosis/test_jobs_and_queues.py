@@ -160,3 +160,11 @@ def test_the_cluster_shows_the_causes_of_all_and_each_once() -> None:
         "RequestLargerThanNodes",
         "ClusterQueueMissing",
     ]
+
+
+def test_pods_that_ask_alike_are_one_cause_of_a_cluster_and_checks_that_did_not_run_are_kept() -> None:
+    objects = [gpu_node(), gpu_node("gpu-2"), *(waiting(f"w-{number}", 16) for number in range(5)), waiting("small", 9)]
+    found = diagnosed("cluster", "", *objects)
+    assert [cause.id for cause in found.causes] == ["RequestLargerThanNodes", "RequestLargerThanNodes"]
+    assert found.causes[1].evidence[-1].startswith("5 pods that ask alike wait: pod team/w-0")
+    assert ("2 nodes", "Xid errors") in [(each.subject, each.check) for each in found.not_run]

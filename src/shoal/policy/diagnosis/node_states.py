@@ -109,7 +109,7 @@ def gpu_errors(facts: DiagnosedCluster, node: Obj, uuid: str = "") -> Iterator[V
             yield RuledOut(subject, f"the condition {_HEALTHY} is True")
         else:
             yield NotRun(subject, "Xid errors", f"{facts.why_unknown(EVENT)}, and no agent reports {_HEALTHY}")
-    yield NotRun(subject, "the kernel log", f"run on the node: dmesg | grep Xid | shoal doctor --log - (node {name})")
+    yield NotRun(subject, "the kernel log", "run on the node: dmesg | grep Xid | shoal doctor --log -")
 
 
 def _reports(facts: DiagnosedCluster, node: Obj) -> Iterator[str]:

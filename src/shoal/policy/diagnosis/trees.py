@@ -6,10 +6,12 @@ and its queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+import msgspec
 
 from shoal.policy.advice import Obj
-from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, has_ended, is_waiting, name_of
+from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, few, has_ended, is_waiting, name_of, named
 from shoal.policy.diagnosis.device_topology import across_sockets
 from shoal.policy.diagnosis.ended_pods import container_ends
 from shoal.policy.diagnosis.gangs import JOB_KINDS, job_progress, jobs, pods_of
@@ -30,9 +32,13 @@ from shoal.policy.diagnosis.verdicts import (
     Verdict,
     result_of,
 )
-from shoal.policy.fields import dig, maps
+from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
 from shoal.policy.object_set import key_of
+
+_OF_NODES = (lost_node, gpu_stack, mig_layout, time_slicing, gpu_errors)
+_ASKING = ("nodeSelector", "affinity", "tolerations", "schedulingGates", "schedulerName")
+_CONTAINERS = ("initContainers", "containers")
 
 
 def diagnose(facts: DiagnosedCluster, patient: Patient) -> DiagnosisResult | None:
@@ -157,22 +163,17 @@ def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
     if missing is not None:
         yield missing
     waiting = [pod for pod in facts.pods if is_waiting(pod)]
-    yield from _alike(facts, waiting)
     broken = [pod for pod in facts.pods if not is_waiting(pod) and _has_trouble(pod)]
-    for pod in broken:
-        yield from _causes(container_ends(facts, pod))
+    yield from _condensed(_alike(facts, waiting), "pods")
+    yield from _condensed((each for pod in broken for each in container_ends(facts, pod)), "pods")
     for job in jobs(facts):
-        yield from _causes(job_progress(facts, job))
-        yield from _causes(queued_job(facts, job))
-    for workload in facts.all(WORKLOAD):
-        if is_unadmitted(workload):
-            yield from _causes(stuck_workload(facts, workload))
+        yield from _condensed((*job_progress(facts, job), *queued_job(facts, job)), "jobs")
+    unadmitted = [one for one in facts.all(WORKLOAD) if is_unadmitted(one)]
+    yield from _condensed((each for one in unadmitted for each in stuck_workload(facts, one)), "workloads")
     yield from gpu_use(facts)
     if missing is None:
-        yield RuledOut(
-            "cluster",
-            f"{len(facts.pods) - len(waiting) - len(broken):,} of {len(facts.pods):,} pods run or have ended well",
-        )
+        fine = len(facts.pods) - len(waiting) - len(broken)
+        yield RuledOut("cluster", f"{fine:,} of {len(facts.pods):,} pods run or have ended well")
 
 
 def _of_nodes(facts: DiagnosedCluster) -> Iterator[Verdict]:
@@ -180,26 +181,45 @@ def _of_nodes(facts: DiagnosedCluster) -> Iterator[Verdict]:
     if missing is not None:
         yield missing
         return
-    wrong = set()
+    found: list[Verdict] = []
+    wrong = 0
     for node in facts.nodes:
-        for check in (lost_node, gpu_stack, mig_layout, time_slicing, gpu_errors):
-            for each in check(facts, node):
-                if isinstance(each, FoundCause):
-                    wrong.add(name_of(node))
-                    yield each
-    yield RuledOut("cluster", f"{len(facts.nodes) - len(wrong):,} of {len(facts.nodes):,} nodes have no known problem")
+        own = [each for check in _OF_NODES if check is not gpu_errors or has_gpus(node) for each in check(facts, node)]
+        wrong += any(isinstance(each, FoundCause) for each in own)
+        found += own
+    yield from _condensed(found, "nodes")
+    yield RuledOut("cluster", f"{len(facts.nodes) - wrong:,} of {len(facts.nodes):,} nodes have no known problem")
+
+
+def _condensed(verdicts: Iterable[Verdict], what: str) -> Iterator[Verdict]:
+    """The causes, and each check that has not run once, with the first reason."""
+    unchecked: dict[str, list[NotRun]] = {}
+    for each in verdicts:
+        if isinstance(each, FoundCause):
+            yield each
+        elif isinstance(each, NotRun):
+            unchecked.setdefault(each.check, []).append(each)
+    for check, some in unchecked.items():
+        count = len({one.subject for one in some})
+        yield NotRun(some[0].subject if count == 1 else f"{count:,} {what}", check, some[0].why)
 
 
 def _alike(facts: DiagnosedCluster, waiting: list[Obj]) -> Iterator[Verdict]:
-    """One pod of each job is judged: its siblings wait for the same reason."""
-    seen = set()
+    """One pod of those that ask alike is judged: the others wait for the same reasons."""
+    groups: dict[str, list[Obj]] = {}
     for pod in waiting:
-        owner = next((one for one in maps(dig(pod, "metadata", "ownerReferences")) if one.get("controller")), None)
-        key = (key_of(pod)[0], str(owner.get("uid") or owner.get("name"))) if owner is not None else key_of(pod)
-        if (owner is not None, *key) in seen:
-            continue
-        seen.add((owner is not None, *key))
-        yield from _causes(_waiting_pod(facts, pod))
+        spec = string_keys(pod.get("spec"))
+        asked = [spec.get(field) for field in _ASKING]
+        sizes = [each.get("resources") for field in _CONTAINERS for each in maps(spec.get(field))]
+        groups.setdefault(repr((asked, sizes)), []).append(pod)
+    for pods in groups.values():
+        said = [pod for pod in pods if facts.events("Pod", *key_of(pod))]
+        for each in _waiting_pod(facts, (said or pods)[0]):
+            if isinstance(each, FoundCause) and len(pods) > 1:
+                words = f"{len(pods):,} pods that ask alike wait: {few([named(pod) for pod in pods], 4)}"
+                yield msgspec.structs.replace(each, evidence=(*each.evidence, words))
+            else:
+                yield each
 
 
 def _has_trouble(pod: Obj) -> bool:
