@@ -213,4 +213,6 @@ def test_brackets_in_reasons_are_printed(tmp_path: Path, capsys: pytest.CaptureF
     pod["spec"]["nodeSelector"] = {"example.com/rack": "r1"}
     _, out, _ = _run(tmp_path, capsys, (_pool(), _pod("q", 1), {**pod, "spec": {**pod["spec"]}}), "plan")
 
-    assert "pool gpu: the pool does not define label example.com/rack, which the pod wants in [r1]" in out
+    assert "pool gpu: the pool does not define label example.com/rack, which the pod wants in [r1]" in " ".join(
+        out.split()
+    )

@@ -32,7 +32,7 @@ _NODES, _QUEUES = ("", "nodes"), ("kueue.x-k8s.io", "clusterqueues")
 _PODS = ("", "pods")
 
 
-class _Known(msgspec.Struct):
+class _SignedIn(msgspec.Struct):
     api: Api
     checked_s: float
     rights: dict[tuple[str, str, str], bool]
@@ -45,7 +45,7 @@ class TokenViewers:
     def __init__(self, api_of: Callable[[str], Api], clock: Clock) -> None:
         """`api_of`: a client whose requests carry the token and nothing else that identifies a user."""
         self._api_of, self._clock = api_of, clock
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[str, _SignedIn] = OrderedDict()
 
     async def viewer(self, token: str, namespaces: Collection[str]) -> Viewer:
         known = await self._of(token)
@@ -84,12 +84,12 @@ class TokenViewers:
         if known is not None:
             await known.api.close()
 
-    async def _of(self, token: str) -> _Known:
+    async def _of(self, token: str) -> _SignedIn:
         key = _key(token)
         now = self._clock.seconds()
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _Known(self._api_of(token), now, {})
+            known = self._known[key] = _SignedIn(self._api_of(token), now, {})
             while len(self._known) > _MOST_VIEWERS:
                 _, oldest = self._known.popitem(last=False)
                 await oldest.api.close()
