@@ -29,6 +29,14 @@ def test_a_missing_driver_and_a_wrong_configuration_of_the_plugin_are_told_apart
     assert on_silent_node(wrong) == ["PluginConfigInvalid"]
 
 
+def test_a_plugin_that_is_not_ready_without_a_driver_lacks_the_driver() -> None:
+    waits = operand(PLUGIN)
+    waits["status"]["containerStatuses"][0]["ready"] = False
+    assert on_silent_node(waits) == ["DriverMissing"]
+    assert on_silent_node(waits, operand(DRIVER)) == ["PluginNotReady"]
+    assert on_silent_node(waits, labels={"nvidia.com/cuda.driver-version.full": "570.86"}) == ["PluginNotReady"]
+
+
 def test_the_check_stops_at_the_first_broken_layer() -> None:
     driver = operand(DRIVER, waits="CrashLoopBackOff", last="modprobe: FATAL: Module nvidia not found")
     assert on_silent_node(driver, operand(PLUGIN, waits="CrashLoopBackOff", last=NO_DRIVER)) == ["DriverNotReady"]
