@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from build.diagnosed_clusters import causes, diagnosed, event, gpu_node, operand, running
-from build.manifests import Object, thing
+from build.diagnosed_clusters import causes, diagnosed, event, gpu_node, operand, running, waiting
+from build.manifests import Object, node, thing
 
 PLUGIN, DRIVER = "nvidia-device-plugin-daemonset", "nvidia-driver-daemonset"
 NO_DRIVER = "Failed to initialize NVML: could not load NVML library."
@@ -27,6 +27,14 @@ def test_a_missing_driver_and_a_wrong_configuration_of_the_plugin_are_told_apart
     assert on_silent_node(operand(PLUGIN, waits="CrashLoopBackOff", last=NO_DRIVER)) == ["DriverNotFound"]
     wrong = operand(PLUGIN, waits="CrashLoopBackOff", last="unable to load config: unknown field timeSlicin")
     assert on_silent_node(wrong) == ["PluginConfigInvalid"]
+
+
+def test_a_plugin_that_is_not_ready_without_a_driver_lacks_the_driver() -> None:
+    waits = operand(PLUGIN)
+    waits["status"]["containerStatuses"][0]["ready"] = False
+    assert on_silent_node(waits) == ["DriverMissing"]
+    assert on_silent_node(waits, operand(DRIVER)) == ["PluginNotReady"]
+    assert on_silent_node(waits, labels={"nvidia.com/cuda.driver-version.full": "570.86"}) == ["PluginNotReady"]
 
 
 def test_the_check_stops_at_the_first_broken_layer() -> None:
@@ -59,10 +67,19 @@ def test_a_plugin_that_is_not_on_the_node_has_one_cause(
     assert on_silent_node(running("elsewhere", 0, on="other"), *sets, **more) == [identifier]
 
 
+def test_a_machine_type_with_gpus_shows_that_the_gpu_stack_is_missing() -> None:
+    bare = node("gpu-1", labels={"node.kubernetes.io/instance-type": "p5.48xlarge"})
+    assert causes("node", "gpu-1", bare, NETWORK, running("other", 0)) == ["PluginNotInstalled"]
+    found = causes("pod", "team/train", waiting(), bare, NETWORK)
+    assert found == ["GpusNotAdvertised", "PluginNotInstalled"]
+    other = node("gpu-1", labels={"node.kubernetes.io/instance-type": "m5.large"})
+    assert causes("pod", "team/train", waiting(), other, NETWORK) == ["NoGpuNodes"]
+
+
 def test_devices_without_one_that_is_allocatable_are_unhealthy() -> None:
-    node = gpu_node(gpus=0)
-    node["status"]["capacity"] = {"nvidia.com/gpu": "8"}
-    assert causes("node", "gpu-1", node, operand(PLUGIN)) == ["AllGpusUnhealthy"]
+    sick = gpu_node(gpus=0)
+    sick["status"]["capacity"] = {"nvidia.com/gpu": "8"}
+    assert causes("node", "gpu-1", sick, operand(PLUGIN)) == ["AllGpusUnhealthy"]
 
 
 def test_pods_that_are_not_known_leave_the_stack_unchecked() -> None:

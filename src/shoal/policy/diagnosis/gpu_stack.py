@@ -33,6 +33,7 @@ PLUGINS = ("nvidia-device-plugin-daemonset", "nvidia-device-plugin", "nvidia-dev
 DISCOVERY = ("gpu-feature-discovery",)
 PRODUCT = "nvidia.com/gpu.product"
 _DEPLOY_PLUGIN = "nvidia.com/gpu.deploy.device-plugin"
+_DRIVER_LABELS = "nvidia.com/cuda.driver"
 _OFF = ("false", "paused-for-mig-change", "paused-for-driver-upgrade")
 
 
@@ -61,11 +62,24 @@ def gpu_stack(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
         return
     broken = _broken(facts, plugins, "the device plugin", node)
     if broken is not None:
-        yield broken
+        yield _without_driver(broken) if _lacks_driver(pods, node) and broken.id == "PluginNotReady" else broken
         return
     if plugins:
         yield RuledOut(subject, "the pod of the device plugin is ready")
     yield from _amounts(facts, node, is_judged=True)
+
+
+def _lacks_driver(pods: list[Obj], node: Obj) -> bool:
+    """Whether neither a pod nor a label shows a driver."""
+    return not _of_app(pods, (DRIVER,)) and not any(key.startswith(_DRIVER_LABELS) for key in labels_of(node))
+
+
+def _without_driver(broken: FoundCause) -> FoundCause:
+    what = "the device plugin does not run on the node, and nothing shows a driver there"
+    fix = "install the driver on the machine, or let the GPU operator install it (driver.enabled)"
+    seen = (*broken.evidence, f"no pod of {DRIVER} on the node, and no label {_DRIVER_LABELS}*")
+    commands = (f"kubectl get pods -A -l app={DRIVER} -o wide", *broken.commands)
+    return FoundCause("DriverMissing", broken.subject, what, fix, seen, commands)
 
 
 def app_pods(facts: DiagnosedCluster, node: Obj, apps: tuple[str, ...]) -> list[Obj]:

@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.api.node_affinity import NodeAffinity, NodeRule, node_rule
 from shoal.api.taints import HARD_EFFECTS, Taint, untolerated
+from shoal.data.instances import find_instance
 from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import (
     DiagnosedCluster,
@@ -36,6 +37,7 @@ from shoal.units.near_texts import meant_words
 
 PCI_LABEL, PRESENT_LABEL = "feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.present"
 STRATEGY_LABEL = "nvidia.com/mig.strategy"
+_MACHINE_TYPE = "node.kubernetes.io/instance-type"
 _NODE_TAINTS = "node.kubernetes.io/"
 _MOST_NODES = 8
 TAINTS, LABELS, CORDON, READY, SIZE, USE = "taints", "labels", "cordon", "readiness", "size", "use"
@@ -49,9 +51,12 @@ _RULED_OUT = {
 
 
 def has_gpus(node: Obj) -> bool:
-    """By what the node advertises, or by the labels of feature discovery."""
+    """By what the node advertises, by the labels of feature discovery, or by the machine type of a cloud."""
     labels = labels_of(node)
-    return bool(allocatable(node) or capacity(node)) or "true" in (labels.get(PRESENT_LABEL), labels.get(PCI_LABEL))
+    if allocatable(node) or capacity(node) or "true" in (labels.get(PRESENT_LABEL), labels.get(PCI_LABEL)):
+        return True
+    machine = find_instance(labels.get(_MACHINE_TYPE, ""))
+    return machine is not None and bool(machine.gpu)
 
 
 def pending_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
