@@ -14,7 +14,9 @@ import pytest
 from build.cluster_server import ServerProcess
 from build.manifests import Object, as_file, node
 from build.manifests import pod as bare_pod
+from shoal.api.plain_objects import PlainObjects, read_plain_objects
 from shoal.cli.main import main
+from shoal.cli.rendered_charts import with_charts
 from shoal.policy.checks import reasons
 
 ROOT = Path(__file__).parents[2]
@@ -259,6 +261,11 @@ def test_a_chart_is_rendered_by_helm_and_a_failure_is_an_error(lint: Lint, monke
     program(lint.folder, "helm", "echo first >&2; echo the last line >&2; exit 1")
     lint.run(str(chart), code=2)
     assert 'helm cannot render it: "the last line"' in lint.err
+    program(lint.folder, "helm", "while :; do echo 0123456789012345678901234567890123456789; done")
+    (error,) = with_charts(
+        [str(chart)], lambda paths: read_plain_objects(paths) if paths else PlainObjects(), 1 << 20
+    ).errors
+    assert "helm writes more than 1 MiB" in str(error)
 
 
 def test_a_template_is_said_to_be_one(lint: Lint) -> None:

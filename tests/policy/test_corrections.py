@@ -80,6 +80,13 @@ def test_what_cannot_be_corrected_with_certainty_stays(text: str) -> None:
     assert ("nosuchfield" in changed) == ("nosuchfield" in text)
 
 
+@pytest.mark.parametrize("written", ["0755", "1_000", "0x1F", "012345670123"])
+def test_a_number_that_is_written_in_another_way_is_not_replaced_by_its_value(written: str) -> None:
+    text = TEXT.replace("version: 2", f"version: {written}")
+    changed, _ = corrected(text, found(text), check)
+    assert f"version: {written}" in changed
+
+
 def test_a_second_run_changes_nothing() -> None:
     text, _ = corrected(TEXT, found(TEXT), check)
     assert corrected(text, found(text), check) == (text, [])

@@ -382,3 +382,12 @@ def test_what_looks_like_a_mistake_and_is_none_has_no_finding(change: Change) ->
     obj = copy.deepcopy(DEPLOYMENT)
     change(obj)
     assert found_in(obj) == []
+
+
+def test_objects_without_a_namespace_are_compared_in_the_default_one() -> None:
+    objects = [copy.deepcopy(each) for each in (DEPLOYMENT, SERVICE)]
+    for obj in objects:
+        del obj["metadata"]["namespace"]
+    objects[1]["spec"]["selector"] = {"app": "nothing"}
+    found = warnings([("", objects[1])], ObjectSet(objects), ["SelectsNothing"], of_files=True)
+    assert [each.rule for each in found] == ["SelectsNothing"]

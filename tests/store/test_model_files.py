@@ -70,6 +70,24 @@ def test_tensors_of_the_files_are_counted_and_go_before_the_shapes_of_the_config
         ({"bits": 8, "quant_method": "gptq"}, "int8"),
         ({"load_in_8bit": True, "quant_method": "bitsandbytes"}, "int8"),
         ({"quant_method": "fp8"}, "fp8"),
+        ({"quant_method": "fbgemm_fp8"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8"),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 8, "type": "int"}}}},
+            "int8",
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"a": {"weights": {"num_bits": 8, "type": "float"}}},
+            },
+            "fp8",
+        ),
+        (
+            {"quant_method": "compressed-tensors", "config_groups": {"a": {"weights": {"num_bits": 4, "type": "int"}}}},
+            "int4",
+        ),
+        ({"quant_method": "torchao"}, "bf16"),
     ],
 )
 def test_the_format_of_quantized_weights_is_read(tmp_path: Path, quantization: dict[str, Any], dtype: str) -> None:
@@ -114,4 +132,27 @@ def test_a_folder_without_a_configuration_and_a_huge_configuration_are_errors(tm
         read_language_model(tmp_path)
     (tmp_path / "config.json").write_bytes(b" " * (1 << 20) + b"{}")
     with pytest.raises(UserError, match="larger than 1 MiB"):
+        read_language_model(tmp_path)
+
+
+def test_packed_weights_are_not_counted_as_parameters(tmp_path: Path) -> None:
+    known = find_language_model("Mistral-7B")
+    assert known is not None
+    folder(tmp_path, quantization_config={"bits": 4, "quant_method": "gptq"})
+    tensors(tmp_path, "model.safetensors", qweight=[512, 4096])
+    assert read_language_model(tmp_path).parameters == known.parameters
+
+
+def test_a_file_with_the_whole_model_beside_its_parts_is_not_counted_twice(tmp_path: Path) -> None:
+    folder(tmp_path)
+    tensors(tmp_path, "model-00001-of-00001.safetensors", a=[10, 20])
+    tensors(tmp_path, "consolidated.safetensors", a=[10, 20])
+    assert read_language_model(tmp_path).parameters == 200
+
+
+@pytest.mark.parametrize("shape", [[10**9] * 3, [1] * 100])
+def test_an_impossible_shape_is_an_error_of_the_user(tmp_path: Path, shape: list[int]) -> None:
+    folder(tmp_path)
+    tensors(tmp_path, "model.safetensors", a=shape)
+    with pytest.raises(UserError, match="impossible shape"):
         read_language_model(tmp_path)

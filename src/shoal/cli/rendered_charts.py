@@ -1,14 +1,17 @@
 """Renders Helm charts and kustomizations among the given paths, by the user's own helm or kubectl, so that what they
 produce is checked. Where the program is missing, an error says how to pipe its output instead.
 
-No shell is used. The program gets the folder as an argument behind `--`, a time limit and a bound for its output.
+No shell is used. The program gets the folder as an argument behind `--`, a time limit and a bound for its output. It
+may contact the servers that the folder names, as for remote bases of a kustomization.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +23,14 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 60
 _MOST_BYTES = 64 << 20
+_MOST_ERROR_BYTES = 64 << 10
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _TEMPLATE = b"{{"
 
 
-def with_charts(paths: Sequence[str], read: Callable[[Sequence[str]], PlainObjects]) -> PlainObjects:
+def with_charts(
+    paths: Sequence[str], read: Callable[[Sequence[str]], PlainObjects], most_bytes: int = _MOST_BYTES
+) -> PlainObjects:
     """What `read` finds in the paths, in which charts and kustomizations are replaced by what they render to."""
     with tempfile.TemporaryDirectory(prefix="shoal-lint-") as folder:
         shown: dict[str, str] = {}
@@ -37,7 +43,7 @@ def with_charts(paths: Sequence[str], read: Callable[[Sequence[str]], PlainObjec
                 continue
             try:
                 rendered = Path(folder) / f"{number}.yaml"
-                rendered.write_bytes(_rendered(path, command))
+                rendered.write_bytes(_rendered(path, command, most_bytes))
                 shown[str(rendered)] = f"{path} (rendered)"
                 plain.append(str(rendered))
             except UserError as error:
@@ -55,26 +61,48 @@ def _command(path: str) -> list[str] | None:
     return None
 
 
-def _rendered(path: str, command: list[str]) -> bytes:
+def _rendered(path: str, command: list[str], most_bytes: int) -> bytes:
     program, where = shutil.which(command[0]), Where(file=path)
     if program is None:
         words = " ".join(word for word in command if word != "--")
         fix = f"render it where {command[0]} is: {words} {path} | shoal lint -"
         raise UserError(f"{command[0]} is not installed here, which renders this folder", where=where, fix=fix)
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed program without a shell; the path is an argument behind --
-            [program, *command[1:], path], capture_output=True, timeout=_LONGEST_S, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise UserError(f"{command[0]} needs more than {_LONGEST_S} seconds", where=where) from error
-    except OSError as error:
-        raise UserError(f"{command[0]} cannot be started: {error.strerror}", where=where) from error
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
+    with tempfile.TemporaryFile() as errors:
+        try:
+            # A fixed program without a shell; the path is an argument behind --.
+            process = subprocess.Popen([program, *command[1:], path], stdout=subprocess.PIPE, stderr=errors)  # noqa: S603
+        except OSError as error:
+            raise UserError(f"{command[0]} cannot be started: {error.strerror}", where=where) from error
+        data, is_late = _output(process, most_bytes)
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _MOST_ERROR_BYTES))
+        lines = errors.read().decode(errors="replace").strip().splitlines()
+    if len(data) > most_bytes:
+        raise UserError(f"{command[0]} writes more than {most_bytes >> 20} MiB", where=where)
+    if is_late:
+        raise UserError(f"{command[0]} needs more than {_LONGEST_S} seconds", where=where)
+    if process.returncode:
         raise UserError(f"{command[0]} cannot render it: {excerpt(lines[-1] if lines else '')}", where=where)
-    if len(done.stdout) > _MOST_BYTES:
-        raise UserError(f"{command[0]} writes more than {_MOST_BYTES >> 20} MiB", where=where)
-    return done.stdout
+    return data
+
+
+def _output(process: subprocess.Popen[bytes], most_bytes: int) -> tuple[bytes, bool]:
+    """What the program writes, at most one byte beyond the bound, and whether it took too long. It has ended then."""
+    is_late = threading.Event()
+
+    def end() -> None:
+        is_late.set()
+        process.kill()
+
+    timer = threading.Timer(_LONGEST_S, end)
+    timer.start()
+    try:
+        with process:
+            data = process.stdout.read(most_bytes + 1) if process.stdout is not None else b""
+            if len(data) > most_bytes:
+                process.kill()
+    finally:
+        timer.cancel()
+    return data, is_late.is_set()
 
 
 def _explained(error: UserError, data: dict[str, bytes]) -> UserError:

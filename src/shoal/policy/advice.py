@@ -27,6 +27,8 @@ class Correction(msgspec.Struct, frozen=True):
     """The name that the field should have."""
     value: str = ""
     """The text of the scalar that the field should have, in YAML."""
+    only_of: str = ""
+    """The only text in the file that is replaced: `0755` is the number 493, which is no replacement for it."""
 
 
 class Advice(msgspec.Struct, frozen=True):

@@ -39,5 +39,7 @@ def _changed(text: str, finding: LintFinding) -> str | None:
         return None
     lines = text.splitlines(keepends=True)
     line = lines[span.line]
+    if correction.only_of and line[span.start : span.end] != correction.only_of:
+        return None
     lines[span.line] = line[: span.start] + (correction.value or correction.key) + line[span.end :]
     return "".join(lines)

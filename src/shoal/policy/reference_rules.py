@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, label_selector, maps, string_keys
 from shoal.policy.kinds import AUTOSCALER, DEPLOYMENT, JOB, POD, SCALED_OBJECT, SERVICE, STATEFUL_SET, GroupKind
@@ -28,7 +29,7 @@ def file_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 def _service(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Only where the set has workloads of the namespace: the pods may be created by something else."""
     selector = string_keys(dig(obj, "spec", "selector"))
-    namespace = str(dig(obj, "metadata", "namespace") or "")
+    namespace = _namespace(obj)
     templates = list(_templates(context, namespace)) if selector else []
     if not templates:
         return
@@ -49,7 +50,7 @@ def _service(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 
 def _budget(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    namespace = str(dig(obj, "metadata", "namespace") or "")
+    namespace = _namespace(obj)
     selector, templates = label_selector(dig(obj, "spec", "selector")), list(_templates(context, namespace))
     if selector is None or not templates:
         return
@@ -60,17 +61,21 @@ def _budget(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 def _scaled(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     target = string_keys(dig(obj, "spec", "scaleTargetRef"))
-    namespace, name = str(dig(obj, "metadata", "namespace") or ""), str(target.get("name") or "")
+    namespace, name = _namespace(obj), str(target.get("name") or "")
     kind = _SCALABLE.get(str(target.get("kind") or "Deployment"))
     if name and kind is not None and context.lacks(kind, namespace, name):
         what = f'{kind.name} "{name}" not found in namespace {namespace}: nothing is scaled'
         yield Advice("NoSuchScaleTarget", "spec.scaleTargetRef.name", what, "name an existing workload")
 
 
+def _namespace(obj: Obj) -> str:
+    return str(dig(obj, "metadata", "namespace") or DEFAULT_NAMESPACE)
+
+
 def _templates(context: RuleContext, namespace: str) -> Iterator[PodTemplateView]:
     for kind in _WORKLOADS:
         for obj in context.all(kind):
-            if str(dig(obj, "metadata", "namespace") or "default") == namespace:
+            if _namespace(obj) == namespace:
                 yield from pod_templates(obj)
 
 

@@ -178,7 +178,7 @@ def _type_fault(path: str, value: Any, expected: str) -> Advice:
     if expected == "text" and isinstance(value, bool | int | float):
         fix = "put it in quotes"
         # A float and a truth value may be written in several ways, of which this is one.
-        correction = Correction(value=f'"{value}"') if type(value) is int else None
+        correction = Correction(value=f'"{value}"', only_of=str(value)) if type(value) is int else None
     elif expected == "a list" and not isinstance(value, list):
         fix = "write it as an item of a list, with a dash"
     elif isinstance(value, str) and expected in ("a whole number", "true or false"):

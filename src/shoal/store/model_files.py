@@ -24,20 +24,41 @@ _MOST_FILES: Final = 4096
 _MOST_COUNT: Final = 10**9
 _LENGTH_BYTES: Final = 8
 _FORMATS: Final = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
-_QUANTIZED_BITS: Final = {4: "int4", 8: "int8"}
+_BYTE: Final = 8
+_QUANTIZED_BITS: Final = {4: "int4", _BYTE: "int8"}
+_MOST_DIMENSIONS: Final = 16
+_MOST_PARAMETERS: Final = 10**15
+_WHOLE_MODEL: Final = "consolidated"
+"""What the name of a file begins with that has the same weights as the others beside it."""
+
+
+class _QuantizedWeights(msgspec.Struct, frozen=True):
+    num_bits: int | None = None
+    type: str = ""
+
+
+class _QuantizedGroup(msgspec.Struct, frozen=True):
+    weights: _QuantizedWeights | None = None
 
 
 class _Quantization(msgspec.Struct, frozen=True):
     bits: int | None = None
     quant_method: str = ""
+    quant_algo: str = ""
     load_in_4bit: bool = False
     load_in_8bit: bool = False
+    config_groups: dict[str, _QuantizedGroup] = {}
 
     def dtype(self) -> str:
-        if self.quant_method == "fp8":
+        """Of the weights; empty if the method does not say."""
+        names = f"{self.quant_method} {self.quant_algo}".lower()
+        weights = next((group.weights for group in self.config_groups.values() if group.weights is not None), None)
+        bits = self.bits if weights is None or weights.num_bits is None else weights.num_bits
+        if "fp8" in names or (weights is not None and weights.type == "float" and bits == _BYTE):
             return "fp8"
-        bits = self.bits or (4 if self.load_in_4bit else 8 if self.load_in_8bit else 4)
-        return _QUANTIZED_BITS.get(bits, "int8")
+        if self.load_in_4bit or "fp4" in names:
+            return "int4"
+        return "int8" if self.load_in_8bit else _QUANTIZED_BITS.get(bits or 0, "")
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -84,7 +105,9 @@ def read_language_model(path: Path) -> LanguageModel:
         )
     latent = config.kv_lora_rank + (config.qk_rope_head_dim or 0) if config.kv_lora_rank else None
     shapes = _Shapes(layers, hidden, heads, kv_heads, head_dim, vocabulary)
-    counted = _counted(file.parent)
+    # Quantized weights are packed, several in one element.
+    is_packed = config.quantization_config is not None and config.intermediate_size is not None
+    counted = 0 if is_packed else _counted(file.parent)
     parameters = counted or shapes.parameters(file, config)
     active = shapes.parameters(file, config, config.num_experts_per_tok) if config.num_local_experts else None
     return LanguageModel(
@@ -154,15 +177,17 @@ def _positive(file: Path, name: str, value: int) -> int:
 
 
 def _dtype(config: _Config) -> str:
-    if config.quantization_config is not None:
-        return config.quantization_config.dtype()
+    quantized = "" if config.quantization_config is None else config.quantization_config.dtype()
+    if quantized:
+        return quantized
     return _FORMATS.get(config.torch_dtype or config.dtype or "", "bf16")
 
 
 def _counted(folder: Path) -> int:
     """The parameters of the safetensors files of the folder; 0 if there are none."""
     files = sorted(folder.glob("*.safetensors"))[:_MOST_FILES]
-    return sum(_parameters(file) for file in files)
+    parts = [file for file in files if not file.name.startswith(_WHOLE_MODEL)]
+    return sum(_parameters(file) for file in parts or files)
 
 
 def _parameters(file: Path) -> int:
@@ -184,4 +209,6 @@ def _elements(tensor: Any, where: Where) -> int:
     shape = tensor.get("shape") if isinstance(tensor, dict) else None
     if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
         raise UserError("a tensor of the header has no shape", where=where)
-    return math.prod(shape)
+    if len(shape) > _MOST_DIMENSIONS or (count := math.prod(shape)) > _MOST_PARAMETERS:
+        raise UserError("a tensor of the header has an impossible shape", where=where)
+    return count
