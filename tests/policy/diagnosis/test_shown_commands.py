@@ -48,8 +48,10 @@ def test_each_command_with_names_is_written_by_the_one_function_that_quotes_them
     wrong = []
     for file in sorted(Path(shoal.policy.diagnosis.__file__).parent.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
-            parts = node.values if isinstance(node, ast.JoinedStr) else []
-            first = parts[0].value if parts and isinstance(parts[0], ast.Constant) else ""
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            parts = node.values
+            first = parts[0].value if isinstance(parts[0], ast.Constant) else ""
             fixed = all(isinstance(part, ast.Constant) or _is_fixed(part) for part in parts)
             if str(first).startswith(("kubectl ", "shoal ")) and not fixed:
                 wrong.append(f"{file.name}:{node.lineno}")
