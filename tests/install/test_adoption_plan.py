@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -155,6 +156,46 @@ def test_only_webhooks_and_apis_that_lead_to_the_project_are_set_aside() -> None
     plan = _plan(KUEUE, facts)
     assert [(one.name, one.hooks) for one in plan.set_aside] == [("both", ("a.kueue",))]
     assert plan.removed_api_services == ("visibility",)
+
+
+def test_webhooks_and_conversions_of_shoal_in_the_namespace_of_the_project_stay() -> None:
+    own: Obj = {"namespace": SPACE, "name": "shoal-webhook", "path": "/x"}
+    hook = {**webhook("a.shoal"), "clientConfig": {"service": own}}
+    hooks = {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "shoal"}, "webhooks": [hook]}
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": own}}}
+    definition = _obj("workloads.kueue.x-k8s.io", {"versions": [{}, {}], "conversion": conversion})
+    api = _obj("v1beta1.metrics.shoal.dev", {"service": {"namespace": SPACE, "name": "shoal"}})
+    api["metadata"]["labels"] = {"app.kubernetes.io/name": "shoal"}
+    facts = msgspec.structs.replace(_facts(KUEUE), hooks=(hooks,), definitions=(definition,), api_services=(api,))
+    plan = _plan(KUEUE, facts)
+    assert (plan.set_aside, plan.conversions, plan.removed_api_services) == ((), (), ())
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("holder", "renewed", "has_deployment", "is_refused"),
+    [
+        ("batch-kueue-controller-manager-1_a", "2025-12-31T23:59:55.000000Z", False, True),
+        ("batch-kueue-controller-manager-1_a", "2025-12-31T23:59:55.000000Z", True, False),
+        ("batch-kueue-controller-manager-1_a", "2025-12-31T23:59:40.000000Z", False, False),
+        ("batch-kueue-controller-manager-1_a", None, False, False),
+        ("", "2025-12-31T23:59:55.000000Z", False, False),
+        ("shoal-install", "2025-12-31T23:59:55.000000Z", False, False),
+    ],
+)
+def test_a_leader_whose_deployment_was_not_found_stops_the_adoption(
+    holder: str, renewed: str | None, has_deployment: bool, is_refused: bool
+) -> None:
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+    lease = {"metadata": {"name": "c1f6bfd2.kueue.x-k8s.io", "namespace": SPACE}, "spec": spec}
+    facts = _facts(KUEUE, clusterqueues=[_obj("cq")])
+    facts = msgspec.structs.replace(facts, leases=(lease,), now=NOW)
+    if not has_deployment:
+        facts = msgspec.structs.replace(facts, deployments=())
+    words = [one.what for one in _plan(KUEUE, facts).errors]
+    assert [f"Kueue runs: {holder} holds the Lease" in one for one in words] == [True] * is_refused
 
 
 @pytest.mark.parametrize(

@@ -154,11 +154,15 @@ async def _reverted(writer: ClusterWriter, adoption: Adoption) -> str:
     return visible(f"release {release.name} has returned the decisions to {project.title}")
 
 
-async def revert_all(writer: ClusterWriter, release: Release, *, is_dry: bool) -> None:
-    """Before a release is removed: otherwise no program would decide about the objects of the project."""
+async def revert_all(writer: ClusterWriter, release: Release, *, is_dry: bool, timeout_s: float = _PATIENCE_S) -> None:
+    """Before a release is removed: otherwise no program would decide about the objects of the project. Raises
+    NotReadyError, which names the way without a revert, if a controller does not start.
+    """
     from shoal.cli.installation_access import progress_line
     from shoal.install.adoption.projects import PROJECTS
+    from shoal.install.adoption.record import adoption_address
     from shoal.wiring.installation.adopting import Adopter, find_adoption
+    from shoal.wiring.installation.stage_waits import NotReadyError
 
     for project in PROJECTS:
         record = await find_adoption(writer, project.name, release.namespace)
@@ -167,7 +171,12 @@ async def revert_all(writer: ClusterWriter, release: Release, *, is_dry: bool) -
         if is_dry:
             typer.echo(f"the decisions would be returned to {project.title}")
             continue
-        await Adopter(writer, release, progress_line, _PATIENCE_S).revert(project, record)
+        try:
+            await Adopter(writer, release, progress_line, timeout_s).revert(project, record)
+        except NotReadyError as error:
+            command = f"kubectl delete configmap {adoption_address(project.name, '').name} -n {release.namespace}"
+            way = f"to remove Shoal without returning the decisions to {project.title}: {command}, then repeat"
+            raise NotReadyError(f"{error}; {way}") from None
 
 
 def _print(plan: AdoptionPlan, output: str) -> None:

@@ -105,6 +105,21 @@ def test_invalid_triggers_are_refused(kind: str, metadata: dict[str, str], metri
     assert part in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("500", 0.5), ("2s", 2.0), ("8760h", 30.0), ("9" * 5000, 30.0), ("31000", 30.0)]
+)
+def test_no_trigger_waits_longer_than_30_seconds(written: str, seconds: float) -> None:
+    found = read("metrics-api", {**API, "timeout": written})
+    assert isinstance(found.source, ApiValue)
+    assert found.source.request.timeout_s == seconds
+
+
+def test_an_answer_whose_value_cannot_be_a_float_is_refused() -> None:
+    for body in (b"[" * 100_000, b'{"a": 1%s}' % (b"0" * 400), b'{"a": 1%s}' % (b"0" * 5000)):
+        with pytest.raises(AnswerError):
+            api_value(body, "json", "a")
+
+
 # -- answers --------------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +139,8 @@ PROMETHEUS_ANSWERS = [
     ("infinity", vector("+Inf"), True, "must point to a numeric value"),
     ("no JSON", b"oops", True, "cannot be read"),
     ("another form", b'{"data": []}', True, "cannot be read"),
+    ("deep JSON", b"[" * 100_000, True, "cannot be read"),
+    ("a number without end", b'{"data": {"resultType": "scalar", "result": [1, 1%s]}}' % (b"0" * 400), True, "numeric"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,46 @@ async def test_a_lease_of_a_leader_that_works_is_not_taken_by_a_revert(tmp_path:
         await cluster.api.patch(LEASES, SPACE, LEASE, Patch("merge", {"spec": {"holderIdentity": "kueue-2"}}))
         await _revert(cluster)
         assert (await cluster.get(LEASES, LEASE, SPACE))["spec"]["holderIdentity"] == "kueue-2"
+
+
+@virtual
+async def test_the_lease_of_a_leader_whose_pod_runs_is_not_cleared_by_an_adoption(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        await add_pod(cluster, "batch-kueue-1", SPACE, {"app": "another-deployment"})
+        renewed = (cluster.clock.now() + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {"holderIdentity": "batch-kueue-1_0a1b", "renewTime": renewed}
+        await cluster.api.patch(LEASES, SPACE, LEASE, Patch("merge", {"spec": spec}))
+        with pytest.raises(NotReadyError, match="pod kueue-system/batch-kueue-1 still holds the Lease c1f6bfd2"):
+            await _adopt(cluster, timeout_s=5.0)
+        assert (await cluster.get(LEASES, LEASE, SPACE))["spec"]["holderIdentity"] == "batch-kueue-1_0a1b"
+        await cluster.delete(PODS, "batch-kueue-1", namespace=SPACE)
+        await _adopt(cluster)
+        assert not (await cluster.get(LEASES, LEASE, SPACE))["spec"].get("holderIdentity")
+
+
+@virtual
+async def test_a_controller_with_another_name_that_decides_stops_the_plan(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster)
+        await cluster.delete(DEPLOYMENTS, CONTROLLER, namespace=SPACE)
+        renewed = cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        await cluster.api.patch(LEASES, SPACE, LEASE, Patch("merge", {"spec": {"renewTime": renewed}}))
+        writer, _ = _adopter(cluster, _as_installer(cluster))
+        facts = await AdoptionReader(writer).read(KUEUE, SPACE, RELEASE.namespace)
+        words = [one.what for one in adoption_plan(KUEUE, SPACE, RELEASE, facts, read_values([])).errors]
+        assert "Kueue runs: kueue-1 holds the Lease kueue-system/c1f6bfd2.kueue.x-k8s.io" in words[-1]
+
+
+@virtual
+async def test_a_conversion_by_the_project_in_the_namespace_of_the_release_is_not_shoals(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await add_kueue(cluster)
+        writer = ClusterWriter(_as_installer(cluster), cluster.clock)
+        adopter = Adopter(writer, Release("shoal", SPACE, "0.2.0"), lambda _: None, 3.0)
+        facts = await AdoptionReader(writer).read(KUEUE, SPACE, SPACE)
+        with pytest.raises(NotReadyError, match="Shoal's webhook does not convert"):
+            await adopter.adopt(KUEUE, record_of(KUEUE, SPACE, facts))
 
 
 _CONTROLLERS = {

@@ -34,7 +34,7 @@ def prometheus_value(body: bytes, *, ignores_null: bool) -> float:
             raise AnswerError("prometheus query returned multiple elements")
         value = result[0].get("value") or []
         return _number(value[1]) if len(value) > 1 else _null(ignores_null)
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError, AttributeError) as error:
+    except (msgspec.DecodeError, RecursionError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise AnswerError(f"the answer of prometheus cannot be read: {type(error).__name__}: {error}") from None
 
 
@@ -50,7 +50,7 @@ def api_value(body: bytes, form: str, location: str) -> float:
     try:
         text = body.decode()
         found = msgspec.json.decode(body) if form == "json" else next((value for _, value in read_yaml(text)), None)
-    except (msgspec.DecodeError, UnicodeDecodeError, UserError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, UserError) as error:
         raise AnswerError(f"the answer is not {form}: {error}") from None
     for step in _steps(location):
         found = _below(found, step, location)
@@ -92,7 +92,7 @@ def _of_series(body: bytes, location: str) -> float:
 def _number(value: Any, location: str = "") -> float:
     found = math.nan
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        found = float(value)
+        found = _float(value)
     elif isinstance(value, str):
         try:
             found = float(value)
@@ -102,6 +102,13 @@ def _number(value: Any, location: str = "") -> float:
         where = f'valueLocation "{location}"' if location else "the value"
         raise AnswerError(f"{where} must point to a numeric value or a quantity, got {value!r}"[:200])
     return found
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _quantity(text: str) -> float:

@@ -28,6 +28,8 @@ _TRUE, _FALSE = (
     frozenset({"0", "f", "F", "FALSE", "false", "False"}),
 )
 _USUAL_TIMEOUT_S = 3.0
+_LONGEST_TIMEOUT_S = 30.0
+"""A server that does not answer must not hold up the other ScaledObjects for long."""
 Metric = dict[str, Any]
 Parameters = Mapping[str, str]
 
@@ -143,17 +145,17 @@ class _TriggerMetadata:
         return {key.strip(): value.strip() for key, _, value in parts}
 
     def seconds(self, name: str) -> float:
-        """A Go duration, or milliseconds as a number."""
+        """A Go duration, or milliseconds as a number. At most the longest timeout."""
         text = self.text(name, "")
         if not text:
             return _USUAL_TIMEOUT_S
         try:
-            found = int(text) / 1000 if text.isdecimal() else nanoseconds(text) / 1e9
+            found = float(text) / 1000 if text.isdecimal() else nanoseconds(text) / 1e9
         except DurationError as error:
             raise TriggerError(f'unable to set param "{name}" value "{text}": {error}') from None
         if found <= 0:
             raise TriggerError(f'unable to set param "{name}" value "{text}": it is not positive')
-        return found
+        return min(found, _LONGEST_TIMEOUT_S)
 
 
 def read_trigger(trigger: Trigger, index: int, namespace: str, parameters: Parameters) -> ReadTrigger:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.api.yaml_text import read_yaml
-from shoal.install.adoption.facts import AdoptionFacts
+from shoal.install.adoption.facts import AdoptionFacts, live_holder
 from shoal.install.adoption.ignored_fields import IgnoredField, ignored_fields
 from shoal.install.adoption.projects import KAI, KUEUE, AdoptedProject
 from shoal.install.adoption.record import (
@@ -24,6 +24,7 @@ from shoal.install.adoption.record import (
     SavedDeployment,
     SavedHook,
 )
+from shoal.install.objects.certificates import WEBHOOK_SERVICE
 from shoal.install.objects.configuration import scheduling_parts
 from shoal.install.preflight.facts import Finding
 from shoal.install.preflight.rights import right_findings
@@ -121,15 +122,20 @@ def record_of(project: AdoptedProject, namespace: str, facts: AdoptionFacts) -> 
         hooks=tuple(_hooks(namespace, facts)),
         definitions=tuple(_definitions(project, namespace, facts)),
         api_services=tuple(
-            _bare(one) for one in facts.api_services if _leads_to(namespace, one["spec"].get("service"))
+            _bare(one)
+            for one in facts.api_services
+            if not _is_ours(one) and _leads_to(namespace, one["spec"].get("service"))
         ),
     )
 
 
 def _is_stopped(project: AdoptedProject, namespace: str, deployment: Obj) -> bool:
     meta = deployment["metadata"]
-    is_ours = (meta.get("labels") or {}).get("app.kubernetes.io/name") == "shoal"
-    return meta["namespace"] == namespace and project.is_controller(meta["name"]) and not is_ours
+    return meta["namespace"] == namespace and project.is_controller(meta["name"]) and not _is_ours(deployment)
+
+
+def _is_ours(obj: Obj) -> bool:
+    return (obj["metadata"].get("labels") or {}).get("app.kubernetes.io/name") == "shoal"
 
 
 def _hooks(namespace: str, facts: AdoptionFacts) -> Iterator[SavedHook]:
@@ -156,7 +162,9 @@ def _definitions(project: AdoptedProject, namespace: str, facts: AdoptionFacts) 
 
 
 def _leads_to(namespace: str, service: Obj | None) -> bool:
-    return (service or {}).get("namespace") == namespace
+    """To the project. The release may be in the same namespace."""
+    found = service or {}
+    return found.get("namespace") == namespace and found.get("name") != WEBHOOK_SERVICE
 
 
 def _bare(obj: Obj) -> Obj:
@@ -228,6 +236,7 @@ def _findings(project: AdoptedProject, namespace: str, facts: AdoptionFacts, val
         what = f"{project.title} was not found in the namespace {namespace}, and there is no object of its kinds"
         yield Finding("error", check, what, "nothing is to be adopted")
     yield from _elsewhere(project, namespace, facts)
+    yield from _unknown_controllers(project, namespace, facts)
     for one in facts.deployments:
         if _is_stopped(project, namespace, one):
             yield from _restored_by(one)
@@ -242,6 +251,21 @@ def _elsewhere(project: AdoptedProject, namespace: str, facts: AdoptionFacts) ->
         if meta["name"] == project.deployments[0] and meta["namespace"] != namespace:
             what = f"{project.title} is in the namespace {meta['namespace']}, and Shoal looks for it in {namespace}"
             fix = f"set config.namespaces.{project.name}={meta['namespace']}"
+            yield Finding("error", "adoption", what, fix)
+
+
+def _unknown_controllers(project: AdoptedProject, namespace: str, facts: AdoptionFacts) -> Iterator[Finding]:
+    """Which the adoption would not stop: their Deployment may have another name."""
+    if any(_is_stopped(project, namespace, one) for one in facts.deployments):
+        return
+    for lease in facts.leases:
+        holder = live_holder(lease, facts.now)
+        if holder:
+            name = lease["metadata"]["name"]
+            what = (
+                f"{project.title} runs: {holder} holds the Lease {namespace}/{name}, and its Deployment was not found"
+            )
+            fix = f"stop it first: find it by kubectl get deployments -n {namespace}, and scale it to 0 replicas"
             yield Finding("error", "adoption", what, fix)
 
 

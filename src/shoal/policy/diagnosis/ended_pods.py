@@ -8,7 +8,7 @@ from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, named, text_of
 from shoal.policy.diagnosis.log_patterns import SHARED_MEMORY, SHARED_MEMORY_FIX
 from shoal.policy.diagnosis.log_reading import causes_in, read_log
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, maps
 from shoal.policy.object_set import key_of
 
@@ -62,7 +62,7 @@ def container_ends(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
         yield RuledOut(subject, "no container was ended for memory, failed to start, or left a known message")
     if logs is None:
         namespace, name = key_of(pod)
-        command = f"kubectl logs {name} -n {namespace} --all-containers | shoal doctor --log -"
+        command = shell_command("kubectl logs {} -n {} --all-containers | shoal doctor --log -", name, namespace)
         yield NotRun(subject, "its log", f"no log is given; run {command}")
     elif not shown:
         yield from read_log(logs, f"log of {subject}")
@@ -116,7 +116,7 @@ def _end(pod: Obj, where: str, name: str, ended: Obj) -> Iterator[FoundCause]:
             f"the container exceeded {words}, and the kernel ended it (this is memory of the machine, not of a GPU)",
             "raise resources.limits.memory, or load less data at a time; a volume in memory counts too",
             (f"terminated: {_OOM}, exit code {ended.get('exitCode')}",),
-            (f"kubectl top pod {key_of(pod)[1]} -n {key_of(pod)[0]} --containers",),
+            (shell_command("kubectl top pod {} -n {} --containers", key_of(pod)[1], key_of(pod)[0]),),
         )
     elif ended.get("exitCode") == _SIGBUS and not any(cause.id == "SharedMemoryTooSmall" for cause in found):
         mounted = _has_shared_memory(pod, container)
@@ -146,7 +146,7 @@ def _image(pod: Obj, where: str, reason: str, message: str) -> FoundCause:
         why,
         fix,
         (text_of(f"{reason}: {message}"),),
-        (f"kubectl describe pod {name} -n {namespace}",),
+        (shell_command("kubectl describe pod {} -n {}", name, namespace),),
     )
 
 

@@ -18,7 +18,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     text_of,
 )
 from shoal.policy.diagnosis.node_states import resumption
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import EVENT, JOB, JOB_SET, POD, RAY_CLUSTER, RAY_JOB, TRAIN_JOB, TRAINING_JOBS, VOLCANO_JOB
 from shoal.policy.object_set import key_of
@@ -119,8 +119,8 @@ def _partial(facts: DiagnosedCluster, job: Obj, pods: list[Obj]) -> Iterator[Ver
             fix = "schedule the job as a gang (a queue of Kueue, a PodGroup), so that it takes all GPUs or none"
         what = "a part of the gang runs and waits for the rest: it holds GPUs without progress"
         commands = (
-            f"shoal why job/{name_of(job)} -n {key_of(job)[0]}",
-            f"shoal doctor pod {name_of(waiting[0])} -n {key_of(job)[0]}",
+            shell_command("shoal why job/{} -n {}", name_of(job), key_of(job)[0]),
+            shell_command("shoal doctor pod {} -n {}", name_of(waiting[0]), key_of(job)[0]),
         )
         yield FoundCause("PartialGang", subject, what, fix, tuple(evidence), commands)
     elif running and len(running) + ended >= wanted:
@@ -158,9 +158,9 @@ def _creation(facts: DiagnosedCluster, job: Obj, pods: list[Obj]) -> Iterator[Ve
         )
         fix = "ask for less, or raise the quota" if is_quota else "correct what the message names"
         command = (
-            f"kubectl describe resourcequota -n {namespace}"
+            shell_command("kubectl describe resourcequota -n {}", namespace)
             if is_quota
-            else f"kubectl describe {str(job.get('kind')).lower()} {name} -n {namespace}"
+            else shell_command("kubectl describe {} {} -n {}", str(job.get("kind")).lower(), name, namespace)
         )
         yield FoundCause("PodsRefused", named(job), what, fix, (event_words(refused[-1]),), (command,))
     elif not facts.is_known(EVENT):
@@ -210,13 +210,13 @@ def _failed(job: Obj, pods: list[Obj]) -> Iterator[Verdict]:
             what,
             fix,
             tuple(evidence),
-            (f"kubectl get pods -n {key_of(job)[0]} -o wide",),
+            (shell_command("kubectl get pods -n {} -o wide", key_of(job)[0]),),
         )
         return
     what = "the job has failed" + (f" (backoffLimit {limit})" if limit is not None else "")
     fix = "see why its last pod ended, correct that, and create the job again"
     commands = tuple(
-        f"shoal doctor pod {name_of(pod)} -n {key_of(job)[0]}"
+        shell_command("shoal doctor pod {} -n {}", name_of(pod), key_of(job)[0])
         for pod in pods
         if dig(pod, "status", "phase") == "Failed"
     )[:2]

@@ -22,7 +22,7 @@ from shoal.policy.diagnosis.cluster_facts import (
 )
 from shoal.policy.diagnosis.log_reading import causes_in
 from shoal.policy.diagnosis.pending_pods import PCI_LABEL, PRESENT_LABEL, has_gpus
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, maps
 from shoal.policy.kinds import DAEMON_SET, POD
 from shoal.policy.object_set import key_of
@@ -104,7 +104,7 @@ def _amounts(facts: DiagnosedCluster, node: Obj, *, is_judged: bool) -> Iterator
                 f"the node has no label {PRODUCT}: pods that select a GPU model do not match it",
                 "run gpu-feature-discovery on the node, or set the labels",
                 ("no pod of gpu-feature-discovery on the node",),
-                (f"kubectl get node {name_of(node)} --show-labels",),
+                (shell_command("kubectl get node {} --show-labels", name_of(node)),),
             )
     elif any(total.values()):
         what = "all GPUs of the node are unhealthy: it has devices, and none is allocatable"
@@ -171,7 +171,10 @@ def _id(layer: str) -> str:
 def _logs(pods: list[Obj]) -> tuple[str, ...]:
     found = []
     for namespace, name in map(key_of, pods[:1]):
-        found += [f"kubectl logs {name} -n {namespace} --all-containers", f"kubectl delete pod {name} -n {namespace}"]
+        found += [
+            shell_command("kubectl logs {} -n {} --all-containers", name, namespace),
+            shell_command("kubectl delete pod {} -n {}", name, namespace),
+        ]
     return tuple(found)
 
 
@@ -180,7 +183,7 @@ def _missing_plugin(facts: DiagnosedCluster, node: Obj) -> Verdict:
     if deploy in _OFF:
         what = f"the label {_DEPLOY_PLUGIN}={deploy} keeps the device plugin off the node"
         fix = "a MIG change or a driver upgrade sets it back; else set it to true"
-        command = f"kubectl label node {name_of(node)} {_DEPLOY_PLUGIN}=true --overwrite"
+        command = shell_command("kubectl label node {} {} --overwrite", name_of(node), f"{_DEPLOY_PLUGIN}=true")
         return FoundCause("PluginPaused", subject, what, fix, (f"label {_DEPLOY_PLUGIN}={deploy}",), (command,))
     if not facts.is_known(DAEMON_SET):
         return NotRun(subject, "why no device plugin runs on the node", facts.why_unknown(DAEMON_SET))
@@ -212,13 +215,20 @@ def _missing_plugin(facts: DiagnosedCluster, node: Obj) -> Verdict:
         what = f"the DaemonSet of the device plugin selects nodes with {words}, and the node lacks it"
         fix = "let node feature discovery run on the node, or set the label"
         evidence = (f"nodeSelector of {named(sets[0])}",)
-        commands = tuple(f"kubectl label node {name_of(node)} {key}={value}" for key, value in lacking.items())
+        commands = tuple(
+            shell_command("kubectl label node {} {}", name_of(node), f"{key}={value}") for key, value in lacking.items()
+        )
         return FoundCause("PluginSelectorMissesNode", subject, what, fix, evidence, commands)
     what = "no pod of the device plugin is on the node, although its DaemonSet selects it"
     fix = "see the Events of the DaemonSet"
     namespace, name = key_of(sets[0])
     return FoundCause(
-        "PluginPodMissing", subject, what, fix, (named(sets[0]),), (f"kubectl describe ds {name} -n {namespace}",)
+        "PluginPodMissing",
+        subject,
+        what,
+        fix,
+        (named(sets[0]),),
+        (shell_command("kubectl describe ds {} -n {}", name, namespace),),
     )
 
 

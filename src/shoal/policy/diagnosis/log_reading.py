@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from shoal.devices.xids import is_known, xid_of
 from shoal.policy.diagnosis.cluster_facts import text_of
 from shoal.policy.diagnosis.log_patterns import PATTERNS, LogPattern
-from shoal.policy.diagnosis.verdicts import FoundCause, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, RuledOut, Verdict, shell_command
 
 _MOST_LINE = 4096
 _MOST_LINES = 3
@@ -101,8 +101,8 @@ def xid_fix(number: int) -> str:
 
 def taint_commands(node: str) -> tuple[str, ...]:
     return (
-        f"kubectl taint node {node} gpu-health=failed:NoSchedule",
-        f"kubectl drain {node} --ignore-daemonsets --delete-emptydir-data",
+        shell_command("kubectl taint node {} gpu-health=failed:NoSchedule", node),
+        shell_command("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", node),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from shoal.devices.labelled_config import fallback_key, is_plugin_config
 from shoal.devices.mig_config import MigConfigError, parse_mig_config
 from shoal.devices.plugin_config import PluginConfig, parse_plugin_config
@@ -22,7 +24,7 @@ from shoal.policy.diagnosis.cluster_facts import (
 )
 from shoal.policy.diagnosis.gpu_stack import app_pods
 from shoal.policy.diagnosis.pending_pods import has_gpus
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.kinds import CLUSTER_POLICY, CONFIG_MAP, POD
 from shoal.units.near_texts import meant_words
@@ -46,7 +48,7 @@ def mig_layout(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
         return
     if labels.get(MIG_CAPABLE) == "false":
         what = f"the GPUs of the node do not support MIG, and the layout {wanted} is asked for"
-        command = f"kubectl label node {name_of(node)} {MIG_CONFIG}-"
+        command = shell_command("kubectl label node {} {}", name_of(node), f"{MIG_CONFIG}-")
         yield FoundCause("MigNotSupported", subject, what, "remove the label", (f"{MIG_CAPABLE}=false",), (command,))
         return
     known = _layouts(facts)
@@ -60,7 +62,7 @@ def mig_layout(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
             what,
             fix,
             tuple(evidence),
-            (f"kubectl label node {name_of(node)} {MIG_CONFIG}=NAME --overwrite",),
+            (shell_command("kubectl label node {} {} --overwrite", name_of(node), f"{MIG_CONFIG}=NAME"),),
         )
         return
     holders = [pod for pod in facts.holders(name_of(node)) if dig(pod, "status", "phase") != "Pending"]
@@ -70,9 +72,9 @@ def mig_layout(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
         what = f"pods use GPUs of the node, so the layout {wanted} cannot be applied{needs}"
         fix = "end or move the pods; the MIG manager does not evict them. Then set the label again"
         commands = (
-            f"kubectl drain {name_of(node)} --ignore-daemonsets --delete-emptydir-data",
-            f"kubectl label node {name_of(node)} {MIG_CONFIG}={wanted} --overwrite",
-            f"kubectl uncordon {name_of(node)}",
+            shell_command("kubectl drain {} --ignore-daemonsets --delete-emptydir-data", name_of(node)),
+            shell_command("kubectl label node {} {} --overwrite", name_of(node), f"{MIG_CONFIG}={wanted}"),
+            shell_command("kubectl uncordon {}", name_of(node)),
         )
         yield FoundCause("MigGpuInUse", subject, what, fix, (*evidence, f"clients: {few(names, 8)}"), commands)
         return
@@ -150,7 +152,8 @@ def time_slicing(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
     if not key:
         what = "no configuration applies to the node: the policy names no default, and the node has no label"
         fix = f"set devicePlugin.config.default, or label the node with one of {few(sorted(data))}"
-        commands = (f"kubectl label node {name_of(node)} {PLUGIN_CONFIG}={next(iter(sorted(data)), 'KEY')}",)
+        pair = f"{PLUGIN_CONFIG}={next(iter(sorted(data)), 'KEY')}"
+        commands = (shell_command("kubectl label node {} {}", name_of(node), pair),)
         yield FoundCause(
             "NoPluginConfigSelected", subject, what, fix, (f"the label {PLUGIN_CONFIG} is not set",), commands
         )
@@ -164,7 +167,7 @@ def time_slicing(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
             what,
             fix,
             (f"{PLUGIN_CONFIG}={label or key}",),
-            (f"kubectl label node {name_of(node)} {PLUGIN_CONFIG}=KEY --overwrite",),
+            (shell_command("kubectl label node {} {} --overwrite", name_of(node), f"{PLUGIN_CONFIG}=KEY"),),
         )
         return
     try:
@@ -219,7 +222,8 @@ def _unreferenced(subject: str, name: str, configs: dict[str, dict[str, str]]) -
             f"the ConfigMap {name} that the ClusterPolicy names has no plugin configuration{meant_words(name, configs)}"
         )
     config = next(iter(configs), "NAME")
-    patch = f'{{"spec":{{"devicePlugin":{{"config":{{"name":"{config}","default":"KEY"}}}}}}}}'
+    chosen = {"name": config, "default": "KEY"}
+    patch = msgspec.json.encode({"spec": {"devicePlugin": {"config": chosen}}}).decode()
     fix = "set devicePlugin.config.name and devicePlugin.config.default"
     evidence = (f"ConfigMaps with a plugin configuration: {few(sorted(configs)) or 'none'}",)
     return FoundCause(
@@ -228,7 +232,7 @@ def _unreferenced(subject: str, name: str, configs: dict[str, dict[str, str]]) -
         what,
         fix,
         evidence,
-        (f"kubectl patch clusterpolicies cluster-policy --type merge -p '{patch}'",),
+        (shell_command("kubectl patch clusterpolicies cluster-policy --type merge -p {}", patch),),
     )
 
 

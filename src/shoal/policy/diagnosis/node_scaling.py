@@ -21,7 +21,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     text_of,
     tolerations_of,
 )
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import EVENT, NODE_CLAIM, NODE_POOL
 from shoal.policy.object_set import key_of
@@ -108,7 +108,7 @@ def scale_up(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     for kind, (identifier, what, fix) in _FIXES.items():
         if kind in found:
             shown = tuple(dict.fromkeys(found[kind]))[:_MOST_EVENTS]
-            commands = (f"kubectl describe pod {name} -n {namespace}", "shoal scale plan")
+            commands = (shell_command("kubectl describe pod {} -n {}", name, namespace), "shoal scale plan")
             yield FoundCause(identifier, subject, what, fix, shown, commands)
     if found:
         return

@@ -19,7 +19,7 @@ from shoal.policy.diagnosis.cluster_facts import (
 )
 from shoal.policy.diagnosis.log_reading import is_hardware, taint_commands, xid_fix
 from shoal.policy.diagnosis.pending_pods import is_ready
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, maps
 from shoal.policy.kinds import EVENT
 
@@ -43,7 +43,12 @@ def lost_node(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
             evidence = (text_of(f"{kind}: {found.get('reason') or ''}: {found.get('message') or ''}"),)
             fix = "free the resource on the node, or drain it"
             yield FoundCause(
-                kind, subject, f"the node has the condition {kind}", fix, evidence, (f"kubectl describe node {name}",)
+                kind,
+                subject,
+                f"the node has the condition {kind}",
+                fix,
+                evidence,
+                (shell_command("kubectl describe node {}", name),),
             )
 
 
@@ -64,7 +69,7 @@ def _not_ready(facts: DiagnosedCluster, node: Obj) -> FoundCause:
         what,
         fix,
         tuple(evidence),
-        (f"kubectl describe node {name}", f"kubectl delete node {name}"),
+        (shell_command("kubectl describe node {}", name), shell_command("kubectl delete node {}", name)),
     )
 
 

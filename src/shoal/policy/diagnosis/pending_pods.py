@@ -29,7 +29,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     taints_of,
     tolerations_of,
 )
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.kinds import NODE
 from shoal.policy.object_set import key_of
@@ -160,11 +160,11 @@ def _cause(facts: DiagnosedCluster, pod: Obj, nodes: list[Obj], resource: str, r
         return _labels(facts, pod, nodes, resource)
     if reason == CORDON:
         what = f"all nodes with {resource} are cordoned"
-        commands = tuple(f"kubectl uncordon {name_of(node)}" for node in nodes[:_MOST_NODES])
+        commands = tuple(shell_command("kubectl uncordon {}", name_of(node)) for node in nodes[:_MOST_NODES])
         return FoundCause("NodesCordoned", subject, what, "uncordon a node when its work is done", (names,), commands)
     if reason == READY:
         evidence = tuple(f"node {name_of(node)}: {_ready_words(node)}" for node in nodes[:_MOST_NODES])
-        commands = tuple(f"shoal doctor node {name_of(node)}" for node in nodes[:_MOST_NODES])
+        commands = tuple(shell_command("shoal doctor node {}", name_of(node)) for node in nodes[:_MOST_NODES])
         what = f"all nodes with {resource} are not ready"
         return FoundCause("NodesNotReady", subject, what, "repair or replace the nodes", evidence, commands)
     most = max(allocatable(node)[resource] for node in nodes)
@@ -194,8 +194,8 @@ def _taints(pod: Obj, nodes: list[Obj], resource: str) -> FoundCause:
     keys = few([f"{{key: {taint.key}, operator: Exists, effect: {taint.effect}}}" for taint in by_taint])
     fix = f"add to spec.tolerations of the pod or its template: {keys}"
     what = f"the pod does not tolerate the taints of the nodes with {resource}"
-    columns = "custom-columns=NAME:.metadata.name,TAINTS:.spec.taints"
-    return FoundCause("TaintNotTolerated", named(pod), what, fix, tuple(evidence), (f"kubectl get nodes -o {columns}",))
+    commands = ("kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",)
+    return FoundCause("TaintNotTolerated", named(pod), what, fix, tuple(evidence), commands)
 
 
 def _labels(facts: DiagnosedCluster, pod: Obj, nodes: list[Obj], resource: str) -> FoundCause:
@@ -258,7 +258,7 @@ def _not_offered(facts: DiagnosedCluster, pod: Obj, resource: str) -> FoundCause
     if silent:
         names = [name_of(node) for node in silent]
         what = "the nodes with GPUs advertise none: the device plugin or the driver does not work there"
-        commands = tuple(f"shoal doctor node {name}" for name in names[:_MOST_NODES])
+        commands = tuple(shell_command("shoal doctor node {}", name) for name in names[:_MOST_NODES])
         fix = "repair the GPU stack of the nodes"
         return FoundCause("GpusNotAdvertised", subject, what, fix, (f"nodes {few(names)}",), commands)
     what = f"no node of the cluster has GPUs of NVIDIA, and the pod asks for {resource}"
@@ -273,4 +273,4 @@ def _columns() -> str:
 
 def _why(pod: Obj) -> str:
     namespace, name = key_of(pod)
-    return f"shoal why pod/{name} -n {namespace}"
+    return shell_command("shoal why pod/{} -n {}", name, namespace)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from shoal.api.selectors import selector_of
 from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, condition, few, labels_of, name_of, named, text_of
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, label_selector, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
 from shoal.policy.object_set import key_of
@@ -58,7 +58,9 @@ def stuck_workload(facts: DiagnosedCluster, workload: Obj) -> Iterator[Verdict]:
     evidence = (text_of(f"QuotaReserved: {said.get('reason') or ''}: {said.get('message') or ''}"),) if said else ()
     if dig(workload, "spec", "active") is False:
         patch = '{"spec":{"active":true}}'
-        command = f"kubectl patch workload {name_of(workload)} -n {namespace} --type merge -p '{patch}'"
+        command = shell_command(
+            "kubectl patch workload {} -n {} --type merge -p {}", name_of(workload), namespace, patch
+        )
         what = "the workload is deactivated (spec.active is false)"
         yield FoundCause("WorkloadDeactivated", subject, what, "set it to true", evidence, (command,))
         return
@@ -109,7 +111,12 @@ def _no_local_queue(
     what = f"the namespace {namespace} has no LocalQueue {queue or '(no queue is named)'}{meant_words(queue, there)}"
     fix = f"correct the label {QUEUE_LABEL}, or create the LocalQueue"
     return FoundCause(
-        "LocalQueueMissing", subject, what, fix, (*evidence, *more), (f"kubectl get localqueues -n {namespace}",)
+        "LocalQueueMissing",
+        subject,
+        what,
+        fix,
+        (*evidence, *more),
+        (shell_command("kubectl get localqueues -n {}", namespace),),
     )
 
 
@@ -119,10 +126,9 @@ def _stopped(local: Obj, queue: Obj, subject: str) -> Iterator[Verdict]:
         if policy in ("Hold", "HoldAndDrain"):
             what = f"{named(one)} is stopped (stopPolicy {policy})"
             kind, namespace = str(one.get("kind")).lower(), key_of(one)[0]
-            where = f" -n {namespace}" if namespace else ""
-            command = (
-                f'kubectl patch {kind} {name_of(one)}{where} --type merge -p \'{{"spec":{{"stopPolicy":"None"}}}}\''
-            )
+            form = " ".join(("kubectl patch {} {}", *(("-n {}",) if namespace else ()), "--type merge -p {}"))
+            patch = '{"spec":{"stopPolicy":"None"}}'
+            command = shell_command(form, kind, name_of(one), *((namespace,) if namespace else ()), patch)
             yield FoundCause("QueueStopped", subject, what, "set stopPolicy to None", (), (command,))
     active = condition(queue, "Active")
     if active.get("status") == "False" and dig(queue, "spec", "stopPolicy") in (None, "None"):
@@ -134,7 +140,7 @@ def _stopped(local: Obj, queue: Obj, subject: str) -> Iterator[Verdict]:
             what,
             "correct what the message names",
             evidence,
-            (f"kubectl describe clusterqueue {name_of(queue)}",),
+            (shell_command("kubectl describe clusterqueue {}", name_of(queue)),),
         )
 
 
@@ -142,9 +148,8 @@ def _namespaces(facts: DiagnosedCluster, queue: Obj, subject: str, namespace: st
     written = dig(queue, "spec", "namespaceSelector")
     if written is None:
         what = f"the ClusterQueue {name_of(queue)} has no namespaceSelector, so no namespace may use it"
-        command = (
-            f'kubectl patch clusterqueue {name_of(queue)} --type merge -p \'{{"spec":{{"namespaceSelector":{{}}}}}}\''
-        )
+        patch = '{"spec":{"namespaceSelector":{}}}'
+        command = shell_command("kubectl patch clusterqueue {} --type merge -p {}", name_of(queue), patch)
         yield FoundCause(
             "NamespaceNotSelected", subject, what, "set namespaceSelector; {} selects all namespaces", (), (command,)
         )
@@ -164,7 +169,11 @@ def _namespaces(facts: DiagnosedCluster, queue: Obj, subject: str, namespace: st
     what = f"the ClusterQueue {name_of(queue)} does not select the namespace {namespace}"
     fix = "label the namespace, or change the namespaceSelector"
     pairs = [f"{key}={value}" for key, value in string_keys(dig(written, "matchLabels")).items()]
-    commands = (f"kubectl label namespace {namespace} {' '.join(pairs)}",) if pairs else ()
+    commands = (
+        (shell_command(" ".join(("kubectl label namespace {}", *("{}" for _ in pairs))), namespace, *pairs),)
+        if pairs
+        else ()
+    )
     yield FoundCause(
         "NamespaceNotSelected", subject, what, fix, (f"the selector asks for {few(pairs) or 'expressions'}",), commands
     )
@@ -184,7 +193,14 @@ def _flavors(facts: DiagnosedCluster, queue: Obj, workload: Obj, evidence: tuple
         if resource not in covered:
             what = f"the ClusterQueue {name} does not cover {resource}, which the workload asks for"
             fix = f"add {resource} to coveredResources with a quota; it covers {few(sorted(covered)) or 'nothing'}"
-            yield FoundCause("ResourceNotCovered", subject, what, fix, evidence, (f"kubectl edit clusterqueue {name}",))
+            yield FoundCause(
+                "ResourceNotCovered",
+                subject,
+                what,
+                fix,
+                evidence,
+                (shell_command("kubectl edit clusterqueue {}", name),),
+            )
             continue
         quotas = _quotas(groups, resource)
         quota = sum(quotas, ZERO)
@@ -195,7 +211,9 @@ def _flavors(facts: DiagnosedCluster, queue: Obj, workload: Obj, evidence: tuple
                 f"the workload asks for {amount} {resource}, more than the quota of the ClusterQueue {name} ({quota})"
             )
             fix = "ask for less, raise nominalQuota, or let the queue borrow in a cohort"
-            yield FoundCause("RequestExceedsQuota", subject, what, fix, evidence, (f"shoal queue {name}",))
+            yield FoundCause(
+                "RequestExceedsQuota", subject, what, fix, evidence, (shell_command("shoal queue {}", name),)
+            )
         elif amount + used.get(resource, ZERO) > quota:
             held = used.get(resource, ZERO)
             what = f"the quota of {resource} is in use: {held} of {quota}, and the workload asks for {amount}"
@@ -206,7 +224,7 @@ def _flavors(facts: DiagnosedCluster, queue: Obj, workload: Obj, evidence: tuple
                 what,
                 fix,
                 evidence,
-                ("shoal queue", f"shoal why workload/{name_of(workload)} -n {key_of(workload)[0]}"),
+                ("shoal queue", shell_command("shoal why workload/{} -n {}", name_of(workload), key_of(workload)[0])),
             )
         else:
             yield RuledOut(

@@ -5,6 +5,7 @@ Guarantees: a check that lacks its input gives `NotRun`, never `RuledOut`.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Literal
 
@@ -35,6 +36,13 @@ class FoundCause(msgspec.Struct, frozen=True, rename="camel"):
     evidence: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     """The fix, or the next step towards it, as commands."""
+
+
+def shell_command(form: str, *texts: str) -> str:
+    """A command to be copied. `form` has `{}` for each text of the objects, which may be no valid names: objects come
+    from files too. Each text is one word of the shell; one that would be an option is left out.
+    """
+    return form.format(*(shlex.quote("NAME" if text.startswith("-") else text) for text in texts))
 
 
 class RuledOut(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ from typing import Any
 from shoal.client.kind import API_SERVICES, DEFINITIONS, DEPLOYMENTS, LEASES, PODS
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError, RefusedError
+from shoal.install.adoption.facts import HOLDER, live_holder
 from shoal.install.adoption.plan import PROVIDED
 from shoal.install.adoption.projects import AdoptedProject
 from shoal.install.adoption.record import (
@@ -35,6 +36,7 @@ from shoal.install.adoption.record import (
     adoption_from_api,
     adoption_to_api,
 )
+from shoal.install.objects.certificates import WEBHOOK_SERVICE
 from shoal.install.release import MANAGED_BY, Release
 from shoal.wiring.installation.adoption_reader import HOOK_KINDS
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -44,7 +46,6 @@ Obj = dict[str, Any]
 Report = Callable[[str], None]
 ASIDE = "shoal.dev/adopted"
 """The match condition of a webhook that is not called."""
-_HOLDER = "shoal-install"
 _HOLD_S = 20.0
 """Shoal looks for the project every 15 seconds."""
 _EVERY_S = 1.0
@@ -80,6 +81,7 @@ class Adopter:
             await self._until_no_pods(one)
             self._report(f"Deployment {one.namespace}/{one.name}: stopped")
         for name in project.leases:
+            await self._until_no_leader(record.namespace, name)
             await self._release_lease(record.namespace, name)
         await self._take_conversions(record)
         for obj in record.api_services:
@@ -108,7 +110,7 @@ class Adopter:
         for hook in record.hooks:
             await self._put_back(hook)
         for name in project.leases:
-            await self._release_lease(record.namespace, name, held_by=_HOLDER)
+            await self._release_lease(record.namespace, name, held_by=HOLDER)
         await self._writer.delete(adoption_address(project.name, self._release.namespace))
         self._report(f"{project.title} decides again")
 
@@ -187,6 +189,24 @@ class Adopter:
 
     # -- Leases -----------------------------------------------------------------------------------------------------
 
+    async def _until_no_leader(self, namespace: str, name: str) -> None:
+        """Another Deployment may run the project too. A leader is named after its pod."""
+        while True:
+            try:
+                lease = (await self._writer.patiently(lambda: self._api.get(LEASES, namespace, name))).obj()
+            except NotFoundError:
+                return
+            holder = live_holder(lease, self._writer.clock.now())
+            pod = holder.partition("_")[0]
+            pods = await self._writer.all(PODS, "", namespace) if holder else []
+            if not any(one["metadata"]["name"] == pod and not _has_ended(one) for one in pods):
+                return
+            if self._writer.clock.seconds() >= self._ends_s:
+                what = f"pod {namespace}/{pod} still holds the Lease {name}, and decides"
+                fix = f"stop its controller, see kubectl describe pod -n {namespace} {pod}; then repeat, or --revert"
+                raise NotReadyError(f"{what}: {fix}")
+            await self._writer.clock.sleep(_EVERY_S)
+
     async def _release_lease(self, namespace: str, name: str, held_by: str = "") -> None:
         """As a controller does that ends: others need not wait until the Lease expires."""
         try:
@@ -197,7 +217,7 @@ class Adopter:
         if not holder or held_by not in ("", holder):
             return
         version = lease["metadata"]["resourceVersion"]
-        if holder == _HOLDER and (lease["metadata"].get("labels") or {}).get(MANAGED_BY) == "shoal":
+        if holder == HOLDER and (lease["metadata"].get("labels") or {}).get(MANAGED_BY) == "shoal":
             await self._delete_lease(namespace, name, int(version))
             return
         body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": ""}}
@@ -228,7 +248,7 @@ class Adopter:
         """The Lease of a leader of the project that has begun to work is not taken."""
         name = await self._lease_in_use(project, namespace)
         now = _micro_time(self._writer.clock.now())
-        spec = {"holderIdentity": _HOLDER, "leaseDurationSeconds": _LEASE_S, "renewTime": now}
+        spec = {"holderIdentity": HOLDER, "leaseDurationSeconds": _LEASE_S, "renewTime": now}
         try:
             lease = (await self._writer.patiently(lambda: self._api.get(LEASES, namespace, name))).obj()
         except NotFoundError:
@@ -238,7 +258,7 @@ class Adopter:
                 # The namespace may have been removed with the project.
                 await self._writer.patiently(lambda: self._api.create(LEASES, obj))
             return
-        if (lease.get("spec") or {}).get("holderIdentity") in (None, "", _HOLDER):
+        if (lease.get("spec") or {}).get("holderIdentity") in (None, "", HOLDER):
             await self._patch(LEASES, namespace, name, Patch("merge", {"spec": spec}))
 
     async def _lease_in_use(self, project: AdoptedProject, namespace: str) -> str:
@@ -272,7 +292,9 @@ class Adopter:
         except NotFoundError:
             return True
         client = ((found["spec"].get("conversion") or {}).get("webhook") or {}).get("clientConfig") or {}
-        return bool(client.get("url")) or (client.get("service") or {}).get("namespace") == self._release.namespace
+        service = client.get("service") or {}
+        is_ours = (service.get("namespace"), service.get("name")) == (self._release.namespace, WEBHOOK_SERVICE)
+        return bool(client.get("url")) or is_ours
 
     async def _remove_api_service(self, name: str) -> None:
         try:

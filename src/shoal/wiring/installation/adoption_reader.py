@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shoal.api.run_configuration import ProjectNamespaces
-from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS, PODS, Kind
+from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS, LEASES, PODS, Kind
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.install.adoption.facts import AdoptionFacts
 from shoal.install.adoption.projects import KAI, AdoptedKind, AdoptedProject
@@ -68,6 +68,8 @@ class AdoptionReader:
             settings=await self._settings(project, namespace),
             pods=sum(_is_placed_by(one, project.schedulers) for one in pods),
             reservation_pods=sum(project == KAI and one["metadata"]["namespace"] == _RESERVED for one in pods),
+            leases=tuple(await self._leases(project, namespace)),
+            now=self._writer.clock.now(),
             denied=await FactsReader(self._writer).denied(rights),
         )
 
@@ -89,6 +91,16 @@ class AdoptionReader:
                 return []
             return [item.obj() for item in listed.items]
         return []
+
+    async def _leases(self, project: AdoptedProject, namespace: str) -> list[Obj]:
+        found = []
+        for name in project.leases:
+            try:
+                lease = await self._writer.patiently(lambda name=name: self._writer.api.get(LEASES, namespace, name))  # type: ignore[misc]
+            except (NotFoundError, ForbiddenError):
+                continue
+            found.append(lease.obj())
+        return found
 
     async def _settings(self, project: AdoptedProject, namespace: str) -> dict[str, str]:
         if not project.config_map:
