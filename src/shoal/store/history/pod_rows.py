@@ -45,7 +45,13 @@ _MIB = 1 << 20
 _SLICES = 8
 """A MIG instance is compared with free parts of devices as so many slices of eight."""
 _PREEMPTION = "PreemptionByScheduler"
-_SYSTEM = frozenset({"kube-system", "gpu-operator", "kube-node-lease"})
+SYSTEM_NAMESPACES = frozenset(
+    {
+        *("kube-system", "kube-node-lease", "shoal-system"),
+        *("gpu-operator", "nvidia-gpu-operator", "nvidia-device-plugin"),
+    }
+)
+"""Of the software of the cluster, in which tenants create no pods."""
 
 
 class _DeviceName(ApiStruct, frozen=True):
@@ -125,7 +131,7 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
         queue=next((meta.labels[key] for key in _QUEUES if meta.labels.get(key)), ""),
         team=_team(meta.labels) or _team(namespace_labels) or meta.namespace,
         labels=tuple(labels[:_MOST_LABELS]),
-        is_overhead=is_daemon or meta.namespace in _SYSTEM,
+        is_overhead=is_daemon or meta.namespace in SYSTEM_NAMESPACES,
     )
 
 
