@@ -125,6 +125,7 @@ def test_a_backup_is_a_history_and_replaces_no_file(tmp_path: Path) -> None:
     writer.put("gap", [_row("a", 0, 1)])
     (tmp_path / "two").mkdir()
     writer.back_up(tmp_path / "two" / FILE)
+    assert (tmp_path / "two" / FILE).stat().st_mode & 0o077 == 0
     writer.put("gap", [_row("b", 1, 2)])
     with pytest.raises(UserError, match="already exists"):
         writer.back_up(tmp_path / "two" / FILE)

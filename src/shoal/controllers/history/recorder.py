@@ -302,7 +302,8 @@ class HistoryRecorder:
     # internals
 
     def _compact(self, now: int) -> None:
-        if now / 1000 - self._compacted_s >= _COMPACTED_S:
+        # A clock that was ahead may step back.
+        if abs(now / 1000 - self._compacted_s) >= _COMPACTED_S:
             self._compacted_s = now / 1000
             self._history.samples.compact(now)
 

@@ -133,8 +133,13 @@ class FileTables:
 
     def back_up(self, path: Path) -> None:
         """A copy of what is committed, in a new file, while the history is written."""
-        if path.exists():
-            raise UserError("already exists", where=Where(file=str(path)), fix="name a new file")
+        try:
+            # Never readable by others, also while it is written.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            raise UserError("already exists", where=Where(file=str(path)), fix="name a new file") from None
+        except OSError as error:
+            raise UserError(f"cannot be written: {error.strerror}", where=Where(file=str(path))) from error
         copy = sqlite3.connect(path)
         try:
             self._database.backup(copy)
@@ -142,7 +147,6 @@ class FileTables:
             raise UserError(f"cannot be written: {error}", where=Where(file=str(path))) from error
         finally:
             copy.close()
-        path.chmod(0o600)
 
     def close(self) -> None:
         self._database.close()
