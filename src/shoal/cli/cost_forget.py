@@ -30,7 +30,7 @@ def forget(
         raise UserError("nothing was removed", where=Where(path="shoal cost forget"), fix="add --yes to remove it")
     found = open_history(folder)
     try:
-        count = found.ledger.forget(namespace)
+        count = found.forget(namespace)
     finally:
         found.close()
     if not count:

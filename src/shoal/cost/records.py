@@ -69,7 +69,7 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
     team: str = ""
     labels: tuple[tuple[str, str], ...] = ()
     is_overhead: bool = False
-    """A pod of a DaemonSet or of the cluster itself."""
+    """A pod of a DaemonSet without devices, or of the cluster itself."""
 
 
 class DeviceShare(msgspec.Struct, frozen=True, array_like=True):

@@ -33,6 +33,7 @@ TYPE = "node.kubernetes.io/instance-type"
 PRICES = read_price_file({"machines": [{"instanceType": "dgx", "perHour": "84.20"}]}, "prices.yaml")
 """With 95 % for eight H100, an hour of a GPU costs 84.20 x 0.95 / 8 = 9.99875."""
 GPU_HOUR = Decimal("9.99875")
+FOREIGN = '\nDCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-of-another-node"} 90\n'
 
 
 class Day:
@@ -210,7 +211,8 @@ async def test_use_is_measured_from_the_exporters_and_pods_that_do_nothing_are_i
             assert asked == address
             view = fleet.fleet.node("node-0")
             assert view is not None
-            return view.dcgm()
+            # Lines about devices that this node does not have count for nothing.
+            return view.dcgm() + FOREIGN
 
         day = Day(cluster)
         await day.run.kill()
@@ -222,6 +224,7 @@ async def test_use_is_measured_from_the_exporters_and_pods_that_do_nothing_are_i
         found = day.costs("team")
         assert abs(found["red", "allocated-active"].gpu_hours - Decimal("0.91")) < Decimal("0.1")
         assert abs(found["blue", "allocated-idle"].gpu_hours - Decimal("0.91")) < Decimal("0.1")
+        assert "GPU-of-another-node" not in day.run.history.samples.series("util", DAY.start_ms, DAY.end_ms).devices
         assert ("red", "allocated-idle") not in found or found["red", "allocated-idle"].gpu_hours < Decimal("0.1")
         await day.run.kill()
         await fleet.kill()

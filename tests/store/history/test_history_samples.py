@@ -34,8 +34,10 @@ def _sample(device: str, util: float | None, sm: float | None = None) -> DeviceS
     return DeviceSample(device, [util, sm, *(None for _ in METRICS[2:])])
 
 
-def _hold(history: UsageHistory, uid: str, device: str, start: int, end: int | None = None) -> None:
-    held = Holding(Holder(uid, "n"), "m", start, start, end, (DeviceShare(device),))
+def _hold(
+    history: UsageHistory, uid: str, device: str, start: int, end: int | None = None, team: str = "", space: str = "n"
+) -> None:
+    held = Holding(Holder(uid, space, team=team), "m", start, start, end, (DeviceShare(device),))
     history.ledger.write(LedgerChanges(START, holdings={uid: held}))
 
 
@@ -190,3 +192,44 @@ def test_the_mean_power_of_a_device_is_known_where_it_was_measured(history: Usag
         history.samples.add(START + at * 15_000, [DeviceSample("a", values), _sample("b", 5)])
     assert history.samples.power(START, START + HOUR_MS) == {"a": 400.0}
     assert math.isclose(history.samples.series("power", START, START + HOUR_MS).values[0][0], 300)
+
+
+def test_the_team_of_a_tenant_that_is_forgotten_is_in_no_record_of_use(tmp_path: Path) -> None:
+    history = UsageHistory(open_for_writing(tmp_path))
+    _hold(history, "mine", "a", START, team="red-team", space="red-team")
+    _hold(history, "other", "b", START, team="blue", space="blue")
+    for at in range(0, 2 * HOUR_MS, MINUTE_MS):
+        history.samples.add(START + at, [_sample("a", 50), _sample("b", 20)])
+    history.samples.compact(START + 2 * HOUR_MS)
+    uses = history.samples.uses(START, START + 2 * HOUR_MS)
+    assert history.forget("red-team") == 1
+    assert history.forget("red-team") == 0
+    found = history.samples.team_hours(START, START + 2 * HOUR_MS)
+    assert {name: one.held.round(3).tolist() for name, one in found.items()} == {"": [1, 1], "blue": [1, 1]}
+    assert history.samples.uses(START, START + 2 * HOUR_MS) == uses
+    history.close()
+    assert b"red-team" not in (tmp_path / "history.db").read_bytes()
+
+
+def test_a_clock_that_jumps_for_one_pass_costs_no_samples(history: UsageHistory) -> None:
+    for at in range(0, 3 * HOUR_MS, MINUTE_MS):
+        history.samples.add(START + at, [_sample("a", 50)])
+        history.samples.compact(START + at)
+    year = 365 * DAY_MS
+    history.samples.add(START + 3 * year, [_sample("a", 50)])
+    history.samples.compact(START + 3 * year)
+    for at in range(3 * HOUR_MS, 6 * HOUR_MS, MINUTE_MS):
+        history.samples.add(START + at, [_sample("a", 50)])
+        history.samples.compact(START + at)
+    found = history.samples.series("util", START, START + 6 * HOUR_MS)
+    assert len(found.times_ms) == 6 * HOUR_MS // MINUTE_MS
+
+
+def test_after_a_pause_what_is_too_old_is_deleted_step_by_step(history: UsageHistory) -> None:
+    history.samples.add(START, [_sample("a", 50)])
+    for at in range(0, 4 * DAY_MS, DAY_MS):
+        history.samples.compact(START + at)
+    assert len(history.samples.series("util", START, START + HOUR_MS).times_ms) == 1
+    for minute in range(80):
+        history.samples.compact(START + 4 * DAY_MS + minute * MINUTE_MS)
+    assert history.tables.oldest("raw") is None

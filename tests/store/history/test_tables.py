@@ -83,6 +83,13 @@ def test_the_size_grows_with_the_data(tables: Tables) -> None:
     assert tables.size_bytes() > before + 1_000_000
 
 
+def test_what_was_deleted_does_not_count_before_its_space_is_given_back(tables: Tables) -> None:
+    before = tables.size_bytes()
+    tables.put("raw", [_row(f"a{at}", at, at + 1, data=os.urandom(1_000_000)) for at in range(20)])
+    tables.delete_ended("raw", 15)
+    assert 5_000_000 <= tables.size_bytes() - before < 6_000_000
+
+
 def test_a_second_writer_is_refused_until_the_first_has_closed(tmp_path: Path) -> None:
     first = open_for_writing(tmp_path)
     with pytest.raises(ConflictError):
@@ -118,6 +125,7 @@ def test_a_backup_is_a_history_and_replaces_no_file(tmp_path: Path) -> None:
     writer.put("gap", [_row("a", 0, 1)])
     (tmp_path / "two").mkdir()
     writer.back_up(tmp_path / "two" / FILE)
+    assert (tmp_path / "two" / FILE).stat().st_mode & 0o077 == 0
     writer.put("gap", [_row("b", 1, 2)])
     with pytest.raises(UserError, match="already exists"):
         writer.back_up(tmp_path / "two" / FILE)

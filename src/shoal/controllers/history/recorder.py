@@ -10,6 +10,7 @@ whole seconds, as in Kubernetes' objects, so that a device is never given before
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -45,6 +46,9 @@ _AT_ONCE = 40
 _COMPACTED_S = 60.0
 _SHORTEST_GAP_MS = 15_000
 """A restart that takes less is a failover: watches have seen the changes between."""
+
+
+_INSTANCE = re.compile("[0-9]{1,3}")
 
 
 class _Gone(NamedTuple):
@@ -128,16 +132,20 @@ class HistoryRecorder:
         if not self._has_ended:
             self._history.samples.add(round(self._context.clock.seconds() * 1000), samples)
 
-    def part_of(self, row: DeviceRow) -> str:
-        """The MIG instance of which an exporter speaks: the one that its pod holds of the GPU."""
+    def part_of(self, node: str, row: DeviceRow) -> str | None:
+        """The MIG instance of which the exporter of a node speaks: the one that its pod holds of the GPU. None for a
+        device that is not of this node."""
+        names = self._names.get(node)
+        if names is None or row.device not in names.shares:
+            return None
         if not row.instance:
             return row.device
         for held in self._holdings.values():
-            if (held.holder.namespace, held.holder.pod) == (row.namespace, row.pod):
+            if (held.machine, held.holder.namespace, held.holder.pod) == (node, row.namespace, row.pod):
                 for one in held.devices:
                     if one.device == row.device and one.part:
                         return one.part
-        return f"{row.device}/{row.instance}"
+        return f"{row.device}/{row.instance}" if _INSTANCE.fullmatch(row.instance) else None
 
     # -- what is seen -----------------------------------------------------------------------------------------------
 
@@ -294,7 +302,8 @@ class HistoryRecorder:
     # internals
 
     def _compact(self, now: int) -> None:
-        if now / 1000 - self._compacted_s >= _COMPACTED_S:
+        # A clock that was ahead may step back.
+        if abs(now / 1000 - self._compacted_s) >= _COMPACTED_S:
             self._compacted_s = now / 1000
             self._history.samples.compact(now)
 

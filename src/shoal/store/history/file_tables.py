@@ -12,7 +12,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -123,16 +123,23 @@ class FileTables:
         return found
 
     def size_bytes(self) -> int:
-        total = 0
-        for suffix in ("", "-wal", "-shm"):
-            with suppress(OSError):
-                total += self._path.with_name(self._path.name + suffix).stat().st_size
-        return total
+        # Free pages are used again, or given back to the file system a few at a time.
+        pages, free, size = (
+            self._database.execute(f"pragma {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        used: int = (pages - free) * size
+        return used
 
     def back_up(self, path: Path) -> None:
         """A copy of what is committed, in a new file, while the history is written."""
-        if path.exists():
-            raise UserError("already exists", where=Where(file=str(path)), fix="name a new file")
+        try:
+            # Never readable by others, also while it is written.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            raise UserError("already exists", where=Where(file=str(path)), fix="name a new file") from None
+        except OSError as error:
+            raise UserError(f"cannot be written: {error.strerror}", where=Where(file=str(path))) from error
         copy = sqlite3.connect(path)
         try:
             self._database.backup(copy)
@@ -140,7 +147,6 @@ class FileTables:
             raise UserError(f"cannot be written: {error}", where=Where(file=str(path))) from error
         finally:
             copy.close()
-        path.chmod(0o600)
 
     def close(self) -> None:
         self._database.close()

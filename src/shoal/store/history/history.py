@@ -39,6 +39,15 @@ class UsageHistory:
             gaps=tuple(self.ledger.gaps(start_ms, end_ms)),
         )
 
+    def forget(self, namespace: str) -> int:
+        """Remove the names of a namespace, of its pods and of its teams; the number of changed records of the ledger.
+        The caller is the one that writes."""
+        with self.tables.transaction():
+            count = self.ledger.forget(namespace)
+            # Also those that were forgotten before.
+            self.samples.forget_teams(self.ledger.nameless())
+        return count
+
     def close(self) -> None:
         self.tables.close()
 

@@ -96,6 +96,11 @@ class Ledger:
         """By the uid of the pod."""
         return dict(_decoded(self._tables.overlapping("holding", start_ms, end_ms), Holding))
 
+    def nameless(self) -> list[str]:
+        """The uids of pods whose names were removed."""
+        found = _decoded(self._tables.of_tenant("holding", ""), Holding)
+        return [uid for uid, one in found if not one.holder.pod]
+
     def waits(self, start_ms: int, end_ms: int) -> list[Wait]:
         return [one for _, one in _decoded(self._tables.overlapping("wait", start_ms, end_ms), Wait)]
 

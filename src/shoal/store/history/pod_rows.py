@@ -45,7 +45,13 @@ _MIB = 1 << 20
 _SLICES = 8
 """A MIG instance is compared with free parts of devices as so many slices of eight."""
 _PREEMPTION = "PreemptionByScheduler"
-_SYSTEM = frozenset({"kube-system", "gpu-operator", "kube-node-lease"})
+SYSTEM_NAMESPACES = frozenset(
+    {
+        *("kube-system", "kube-node-lease", "shoal-system"),
+        *("gpu-operator", "nvidia-gpu-operator", "nvidia-device-plugin"),
+    }
+)
+"""Of the software of the cluster, in which tenants create no pods."""
 
 
 class _DeviceName(ApiStruct, frozen=True):
@@ -123,9 +129,10 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
         job=job,
         gang=_gang(pod),
         queue=next((meta.labels[key] for key in _QUEUES if meta.labels.get(key)), ""),
-        team=_team(meta.labels) or _team(namespace_labels) or meta.namespace,
+        # Users choose the labels of their pods, administrators those of namespaces.
+        team=_team(namespace_labels) or _team(meta.labels) or meta.namespace,
         labels=tuple(labels[:_MOST_LABELS]),
-        is_overhead=is_daemon or meta.namespace in _SYSTEM,
+        is_overhead=meta.namespace in SYSTEM_NAMESPACES or (is_daemon and not _has_devices(pod)),
     )
 
 
@@ -139,13 +146,16 @@ def holding_of(
     start = _bound_ms(pod) or now_ms
     running = _running_ms(pod)
     end = max(start, _ended_ms(pod) or now_ms) if pod.is_finished else None
+    devices = _devices(pod, names, requests, taken)
+    if devices and holder.is_overhead and holder.namespace not in SYSTEM_NAMESPACES:
+        holder = msgspec.structs.replace(holder, is_overhead=False)
     return Holding(
         holder=holder,
         machine=pod.spec.node_name,
         start_ms=start,
         running_ms=None if running is None else max(start, running),
         end_ms=end,
-        devices=_devices(pod, names, requests, taken),
+        devices=devices,
         cpu_milli=requests.get("cpu", 0),
         memory_mib=requests.get("memory", 0) // _MIB,
         is_preempted=_is_preempted(pod),
@@ -252,6 +262,14 @@ def _asked(pod: RecordedPod, requests: Mapping[str, int]) -> tuple[int, int]:
         compute = [whole_of(profile.partition("g.")[0]) or 1 for profile, _ in demand.tiles]
         return sum(count for _, count in demand.tiles), FULL_MILLI * min(compute) // _SLICES
     return demand_per_device(demand)
+
+
+def _has_devices(pod: RecordedPod) -> bool:
+    """Whether it asks for devices in any way, or was given some."""
+    requests = pod.requests()
+    is_asked = any(count and name.startswith(_NVIDIA) for name, count in requests.items())
+    is_given = OWN_DEVICES in pod.metadata.annotations or bool(_reported(pod))
+    return is_asked or is_given or bool(pod.spec.resource_claims) or _asked(pod, requests)[0] > 0
 
 
 def _limit(requests: Mapping[str, int]) -> int:

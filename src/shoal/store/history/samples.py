@@ -72,6 +72,8 @@ class Samples:
         self._ledger = ledger
         self._retention = retention or Retention()
         self._numbers: dict[str, int] = {}
+        self._compacted_ms: int | None = None
+        """The moment of the last compaction of this process."""
         self._read_devices()
 
     # -- writing ----------------------------------------------------------------------------------------------------
@@ -89,8 +91,12 @@ class Samples:
             self._tables.put("scrape", [StoredRow(str(at_ms), at_ms, at_ms + 1, "", data)])
 
     def compact(self, now_ms: int) -> None:
-        """Close blocks whose time is over, and delete what is too old."""
+        """Close blocks whose time is over, and delete what is too old. After a step of the clock forward the next calls
+        follow it an hour at a time, because it may step back."""
         tables = self._tables
+        if self._compacted_ms is not None:
+            now_ms = min(now_ms, self._compacted_ms + HOUR_MS)
+        self._compacted_ms = now_ms
         self._compact_raw(now_ms // _RAW_MS * _RAW_MS)
         self._compact_hours(now_ms // HOUR_MS * HOUR_MS)
         kept = self._retention
@@ -100,6 +106,20 @@ class Samples:
         tables.delete_ended("use", now_ms - kept.hour_ms)
         self._ledger.delete_before(now_ms - kept.ledger_ms)
         self._bound(now_ms)
+
+    def forget_teams(self, uids: Iterable[str]) -> None:
+        """Remove the names of the teams from the records of use of these holdings."""
+        keys, changed = np.array([use_key(uid) for uid in uids], np.uint64), []
+        for row in self._tables.overlapping("use", 0, 1 << 62):
+            names, rows = _use_block(row.data)
+            is_gone = np.isin(rows["holding"], keys)
+            if is_gone.any():
+                kept = rows.copy()
+                teams, kept["team"] = np.unique(
+                    np.where(is_gone, "", np.array(names)[rows["team"]]), return_inverse=True
+                )
+                changed.append(row._replace(data=msgspec.msgpack.encode((teams.tolist(), kept.tobytes()))))
+        self._tables.put("use", changed)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
