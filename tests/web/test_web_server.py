@@ -315,8 +315,34 @@ async def test_a_rejected_token_opens_no_session() -> None:
                 assert "Set-Cookie" not in answer.headers
 
 
+async def test_the_form_of_the_page_itself_signs_in() -> None:
+    async with served(cluster(), None, VIEWERS) as (url, client):
+        async with client.get(f"{url}/sign-in") as answer:
+            # With no-referrer a browser names no origin for the form: it sends `Origin: null`.
+            assert answer.headers["Referrer-Policy"] == "same-origin"
+        headers = {"Origin": url}
+        async with client.post(
+            f"{url}/sign-in", data={"token": "of-tenant"}, headers=headers, allow_redirects=False
+        ) as answer:
+            assert answer.status == 303
+
+
 async def test_the_form_of_another_site_cannot_sign_in() -> None:
     async with served(cluster(), None, VIEWERS) as (url, client):
-        headers = {"Origin": "https://evil.example"}
-        async with client.post(f"{url}/sign-in", data={"token": "of-tenant"}, headers=headers) as answer:
-            assert answer.status == 403
+        for origin in ("https://evil.example", "null"):
+            headers = {"Origin": origin}
+            async with client.post(f"{url}/sign-in", data={"token": "of-tenant"}, headers=headers) as answer:
+                assert answer.status == 403
+
+
+async def test_a_malformed_address_in_a_request_is_a_fault_of_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(cluster()) as (url, client):
+        for path, headers in (("/live?page=http://[x", {}), ("/", {"Host": "[::1"})):
+            async with client.get(url + path, headers=headers) as answer:
+                assert answer.status == 400
+    async with (
+        served(cluster(), None, VIEWERS) as (url, client),
+        client.post(f"{url}/sign-in", data={"token": "of-tenant"}, headers={"Origin": "http://[x"}) as answer,
+    ):
+        assert answer.status == 400
+    assert caplog.records == []

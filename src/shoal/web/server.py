@@ -16,7 +16,7 @@ import ssl
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from aiohttp import web
@@ -40,7 +40,7 @@ _POLICY = (
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -70,6 +70,10 @@ class Followed(msgspec.Struct, frozen=True):
     path: str
     query: Mapping[str, str]
     digest: str
+
+
+class _MalformedError(Exception):
+    """An address in a request is none."""
 
 
 class WebServer:
@@ -111,6 +115,8 @@ class WebServer:
             return await self._found(request)
         except UnauthorizedError:
             return self._signed_out(request)
+        except _MalformedError:
+            return _plain(400, "an address in this request is malformed\n")
         except ShoalError as error:
             return self._message(request, 502, "The cluster gives no answer", one_line(str(error)))
         except (asyncio.CancelledError, ConnectionError):
@@ -163,7 +169,7 @@ class WebServer:
     async def _stream(self, request: web.BaseRequest, token: str) -> web.StreamResponse:
         if self._streams >= _MOST_STREAMS:
             return _plain(503, "too many pages are open\n", {"Retry-After": "15"})
-        shown = urlsplit(request.query.get("page", "/"))
+        shown = _split(request.query.get("page", "/"))
         query = {"as": "table"} if "as=table" in shown.query else {}
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         self._streams += 1
@@ -217,7 +223,7 @@ class WebServer:
 
     async def _sign_in(self, request: web.BaseRequest) -> web.StreamResponse:
         origin = request.headers.get("Origin", "")
-        if origin and urlsplit(origin).netloc != request.host:
+        if origin and _split(origin).netloc != request.host:
             return _plain(403, "the form of another site cannot sign in here\n")
         token = str((await request.post()).get("token", "")).strip()
         if not token or len(token) > _LONGEST_TOKEN or not token.isascii() or not token.isprintable():
@@ -297,4 +303,11 @@ def _plain(status: int, text: str, headers: dict[str, str] | None = None) -> web
 
 
 def _host_name(request: web.BaseRequest) -> str:
-    return urlsplit(f"//{request.host}").hostname or ""
+    return _split(f"//{request.host}").hostname or ""
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise _MalformedError from None
