@@ -346,3 +346,12 @@ async def test_a_malformed_address_in_a_request_is_a_fault_of_the_request(caplog
     ):
         assert answer.status == 400
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("token", ["aé", "a b"])
+async def test_a_header_without_a_token_is_rejected_before_it_is_used(token: str) -> None:
+    async with (
+        served(cluster(), None, {token: Viewer()}) as (url, client),
+        client.get(url, headers={"Authorization": f"Bearer {token}"}) as answer,
+    ):
+        assert answer.status == 401

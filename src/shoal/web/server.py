@@ -122,7 +122,7 @@ class WebServer:
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:  # noqa: BLE001 - the request needs an answer, without details
-            _log.exception("%s could not be answered", request.path)
+            _log.exception("%r could not be answered", request.path)
             return self._message(request, 500, "Error", "This page could not be made; the log says why.")
 
     async def _found(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -179,7 +179,7 @@ class WebServer:
         except ConnectionError:
             pass
         except Exception:  # noqa: BLE001 - the answer has begun, and the browser asks again
-            _log.exception("changes of %s could not be sent", shown.path)
+            _log.exception("changes of %r could not be sent", shown.path)
         finally:
             self._streams -= 1
         return response
@@ -218,7 +218,8 @@ class WebServer:
         """A front proxy sends the viewer's token in the header; a browser sends the number of its session."""
         header = request.headers.get("Authorization", "")
         if header[: len(_BEARER)].casefold() == _BEARER:
-            return header[len(_BEARER) :].strip()
+            token = header[len(_BEARER) :].strip()
+            return token if _is_token(token) else ""
         return self._sessions.token(request.cookies.get(_COOKIE, ""))
 
     async def _sign_in(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -226,7 +227,7 @@ class WebServer:
         if origin and _split(origin).netloc != request.host:
             return _plain(403, "the form of another site cannot sign in here\n")
         token = str((await request.post()).get("token", "")).strip()
-        if not token or len(token) > _LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+        if not _is_token(token):
             return self._form(401, "This is no token.")
         try:
             await self._site.check(token)
@@ -300,6 +301,11 @@ def _csv(page: WebPage, key: str) -> web.Response:
 
 def _plain(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
     return web.Response(status=status, text=text, content_type="text/plain", headers={**_HEADERS, **(headers or {})})
+
+
+def _is_token(text: str) -> bool:
+    """Whether it can be one: visible ASCII letters."""
+    return 0 < len(text) <= _LONGEST_TOKEN and text.isascii() and text.isprintable() and " " not in text
 
 
 def _host_name(request: web.BaseRequest) -> str:
