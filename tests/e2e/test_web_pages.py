@@ -195,7 +195,7 @@ async def test_tables_are_copied_as_csv(served: Served, tmp_path: Path) -> None:
         tab = await new_tab()
         await opened(tab, served.url)
         csv = await tab.run("fetch(document.querySelector('[data-copy-csv]').dataset.copyCsv).then(a => a.text())")
-        assert csv.splitlines()[0].startswith("node,kind,GPUs,held")
+        assert csv.splitlines()[0].startswith('"node","kind","GPUs","held"')
         assert len(csv.splitlines()) == 4
         # What the button writes, where the browser allows no clipboard, is said on the button.
         await tab.run("document.querySelector('[data-copy]').click()")
