@@ -307,6 +307,19 @@ async def test_a_browser_signs_in_with_a_token_and_gets_the_number_of_a_session(
             assert answer.status == 401
 
 
+async def test_an_open_page_ends_when_its_viewer_signs_out() -> None:
+    async with (
+        served(cluster(), None, VIEWERS) as (url, _),
+        aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
+        client.post(f"{url}/sign-in", data={"token": "of-tenant"}, allow_redirects=False),
+        client.get(f"{url}/live", params={"page": "/"}) as stream,
+    ):
+        assert (await stream.content.readline()).startswith(b"data: ")
+        await text_of(client, f"{url}/sign-out")
+        async with asyncio.timeout(20):
+            assert b"event: signed-out" in await stream.content.read()
+
+
 async def test_a_rejected_token_opens_no_session() -> None:
     async with served(cluster(), None, VIEWERS) as (url, client):
         for token in ("wrong", "", "a\nb", "é", "x" * 20_000):

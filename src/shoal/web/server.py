@@ -13,7 +13,7 @@ import contextlib
 import gzip
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from urllib.parse import SplitResult, urlsplit
@@ -52,6 +52,7 @@ _COMPRESSED_BYTES = 2_048
 _MOST_STREAMS, _STREAM_S = 48, 0.5
 _SILENCE_S = 15.0
 """Until a comment is sent, by which both sides see that the connection lives."""
+_SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 _LONGEST_TOKEN = 16_384
 _SIGN_IN = "/sign-in"
 
@@ -175,7 +176,8 @@ class WebServer:
         self._streams += 1
         try:
             await response.prepare(request)
-            await self._send(response, Followed(shown.path, query, request.query.get("digest", "")), token)
+            followed = Followed(shown.path, query, request.query.get("digest", ""))
+            await self._send(response, followed, token, lambda: self._token(request) == token)
         except ConnectionError:
             pass
         except Exception:  # noqa: BLE001 - the answer has begun, and the browser asks again
@@ -184,16 +186,21 @@ class WebServer:
             self._streams -= 1
         return response
 
-    async def _send(self, response: web.StreamResponse, followed: Followed, token: str) -> None:
+    async def _send(
+        self, response: web.StreamResponse, followed: Followed, token: str, is_signed_in: Callable[[], bool]
+    ) -> None:
         sent, has, version, silent_s = SentPage(), followed.digest, None, 0.0
         while not self._ending.is_set():
+            if not is_signed_in():
+                await response.write(_SIGNED_OUT)
+                return
             present = self._site.version()
             if present != version:
                 version = present
                 try:
                     page = await self._site.page(followed.path, followed.query, token)
                 except UnauthorizedError:
-                    await response.write(b"event: signed-out\ndata: {}\n\n")
+                    await response.write(_SIGNED_OUT)
                     return
                 except ShoalError as error:
                     data = msgspec.json.encode({"fault": one_line(str(error))}).decode()
