@@ -1,17 +1,22 @@
 """The server, request by request: what it answers to whom, and with which headers."""
 
 import asyncio
+import contextlib
 import re
 from html.parser import HTMLParser
+from typing import cast
 
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from build.dashboard_facts import node, pod, read_event
 from build.web_sites import KnownReports, StateFacts, served, story
 from shoal.views.dashboard.facts import DashboardNode, GroupFacts, QueueFacts, QuotaFacts, WorkloadFacts
+from shoal.views.explanation_document import StoryDocument
 from shoal.views.queue_tree import QuotaLine, Tree, TreeNode
+from shoal.web.live import LiveStream
 from shoal.web.viewer import Viewer
 
 PAGES = ("/", "/?as=table", "/queues", "/workloads", "/node/n-0", "/pod/vision/a", "/gang/vision/g", "/job/vision/j")
@@ -368,3 +373,67 @@ async def test_a_header_without_a_token_is_rejected_before_it_is_used(token: str
         client.get(url, headers={"Authorization": f"Bearer {token}"}) as answer,
     ):
         assert answer.status == 401
+
+
+async def test_one_viewer_cannot_use_the_places_of_all_open_pages() -> None:
+    async with served(cluster(), None, VIEWERS) as (url, client), contextlib.AsyncExitStack() as opened:
+
+        async def status_of(viewer: str) -> int:
+            headers = {"Authorization": f"Bearer {viewer}"}
+            answer = await opened.enter_async_context(client.get(f"{url}/live?page=/", headers=headers))
+            return answer.status
+
+        assert [await status_of("of-tenant") for _ in range(9)] == [200] * 8 + [503]
+        assert await status_of("of-admin") == 200
+
+
+class WaitingReports(KnownReports):
+    """Explains once `go` is set, and counts how many explanations are computed at present."""
+
+    def __init__(self) -> None:
+        super().__init__(story=story())
+        self.go, self.begun = asyncio.Event(), asyncio.Event()
+
+    async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
+        found = await super().explanation(kind, namespace, name, token)
+        self.begun.set()
+        if VIEWERS[token] != Viewer():
+            await self.go.wait()
+        return found
+
+
+async def test_one_viewer_waits_for_its_own_explanations_and_others_do_not() -> None:
+    reports = WaitingReports()
+    async with served(cluster(), reports, VIEWERS) as (url, client):
+        path = f"{url}/job/vision/j?why"
+        asked = [asyncio.ensure_future(text_of(client, path, Authorization="Bearer of-tenant")) for _ in range(6)]
+        await reports.begun.wait()
+        done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert "too many explanations" in done.pop().result()
+        assert "NoDeviceFits" in await text_of(client, path, Authorization="Bearer of-admin")
+        assert reports.tokens == ["of-tenant", "of-admin"]
+        reports.go.set()
+        answers = await asyncio.gather(*asked)
+        assert sum("NoDeviceFits" in answer for answer in answers) == 4
+
+
+class UnreadStream:
+    """A response, its request and its transport: what is written is read by no client, until it is cut off."""
+
+    def __init__(self) -> None:
+        self.transport, self.is_cut_off = self, asyncio.Event()
+
+    async def write(self, _: bytes) -> None:
+        await self.is_cut_off.wait()
+        raise ConnectionResetError
+
+    def abort(self) -> None:
+        self.is_cut_off.set()
+
+
+async def test_a_stream_that_its_client_does_not_read_is_cut_off() -> None:
+    unread = UnreadStream()
+    stream = LiveStream(cast("web.BaseRequest", unread), cast("web.StreamResponse", unread), reading_s=0.0)
+    with pytest.raises(ConnectionResetError):
+        async with asyncio.timeout(20):
+            await stream.write(b"data: {}\n\n")

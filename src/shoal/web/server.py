@@ -13,6 +13,7 @@ import contextlib
 import gzip
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
@@ -25,7 +26,7 @@ from shoal.client.clock import Clock
 from shoal.client.connection_timeouts import TimedServer, Timeouts
 from shoal.client.refusals import UnauthorizedError
 from shoal.units.errors import ShoalError, UserError, one_line
-from shoal.web.live import SentPage
+from shoal.web.live import LiveStream, SentPage
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import Frame, WebPage, document
 from shoal.web.sign_in import Sessions
@@ -49,7 +50,7 @@ _STATIC = {"shoal.css": "text/css", "shoal.js": "text/javascript", "shoal.svg": 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _COOKIE, _BEARER = "shoal-session", "bearer "
 _COMPRESSED_BYTES = 2_048
-_MOST_STREAMS, _STREAM_S = 48, 0.5
+_MOST_STREAMS, _MOST_STREAMS_OF_ONE, _STREAM_S = 48, 8, 0.5
 _SILENCE_S = 15.0
 """Until a comment is sent, by which both sides see that the connection lives."""
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
@@ -85,7 +86,8 @@ class WebServer:
         self._sessions = Sessions(clock)
         self._frame = Frame(settings.title, can_sign_out=site.needs_token)
         self._runner: web.ServerRunner | None = None
-        self._streams = 0
+        self._streams_of: Counter[str] = Counter()
+        """Open ones, by token."""
         self._ending = asyncio.Event()
         self.url = ""
 
@@ -168,31 +170,33 @@ class WebServer:
     # -- streams ---------------------------------------------------------------------------------------------
 
     async def _stream(self, request: web.BaseRequest, token: str) -> web.StreamResponse:
-        if self._streams >= _MOST_STREAMS:
+        is_too_much = self._site.needs_token and self._streams_of[token] >= _MOST_STREAMS_OF_ONE
+        if is_too_much or self._streams_of.total() >= _MOST_STREAMS:
             return _plain(503, "too many pages are open\n", {"Retry-After": "15"})
         shown = _split(request.query.get("page", "/"))
         query = {"as": "table"} if "as=table" in shown.query else {}
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
-        self._streams += 1
+        self._streams_of[token] += 1
         try:
             await response.prepare(request)
             followed = Followed(shown.path, query, request.query.get("digest", ""))
-            await self._send(response, followed, token, lambda: self._token(request) == token)
+            stream = LiveStream(request, response)
+            await self._send(stream, followed, token, lambda: self._token(request) == token)
         except ConnectionError:
             pass
         except Exception:  # noqa: BLE001 - the answer has begun, and the browser asks again
             _log.exception("changes of %r could not be sent", shown.path)
         finally:
-            self._streams -= 1
+            self._streams_of[token] -= 1
+            if not self._streams_of[token]:
+                del self._streams_of[token]
         return response
 
-    async def _send(
-        self, response: web.StreamResponse, followed: Followed, token: str, is_signed_in: Callable[[], bool]
-    ) -> None:
+    async def _send(self, stream: LiveStream, followed: Followed, token: str, is_signed_in: Callable[[], bool]) -> None:
         sent, has, version, silent_s = SentPage(), followed.digest, None, 0.0
         while not self._ending.is_set():
             if not is_signed_in():
-                await response.write(_SIGNED_OUT)
+                await stream.write(_SIGNED_OUT)
                 return
             present = self._site.version()
             if present != version:
@@ -200,23 +204,23 @@ class WebServer:
                 try:
                     page = await self._site.page(followed.path, followed.query, token)
                 except UnauthorizedError:
-                    await response.write(_SIGNED_OUT)
+                    await stream.write(_SIGNED_OUT)
                     return
                 except ShoalError as error:
                     data = msgspec.json.encode({"fault": one_line(str(error))}).decode()
-                    await response.write(f"event: fault\ndata: {data}\n\n".encode())
+                    await stream.write(f"event: fault\ndata: {data}\n\n".encode())
                     version = None
                 else:
                     message, has = sent.message(page, has), ""
                     if message:
-                        await response.write(b"data: " + message + b"\n\n")
+                        await stream.write(b"data: " + message + b"\n\n")
                         silent_s = 0.0
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STREAM_S):
                     await self._ending.wait()
             silent_s += _STREAM_S
             if silent_s >= _SILENCE_S:
-                await response.write(b": \n\n")
+                await stream.write(b": \n\n")
                 silent_s = 0.0
 
     # -- signing in ------------------------------------------------------------------------------------------
