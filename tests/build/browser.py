@@ -63,6 +63,13 @@ class BrowserPage:
         async with asyncio.timeout(_PATIENCE_S):
             await loaded.wait()
 
+    async def leave(self, script: str) -> None:
+        """Runs a script that leads to another page, until that page is loaded."""
+        loaded = self._events["Page.loadEventFired"] = asyncio.Event()
+        await self.run(script)
+        async with asyncio.timeout(_PATIENCE_S):
+            await loaded.wait()
+
     async def run(self, script: str) -> Any:
         """The value of an expression, which may be a promise."""
         found = await self.call(

@@ -237,6 +237,27 @@ def test_a_note_stays_for_a_minute_and_an_outage_until_it_ends() -> None:
     assert notes.text() == ""
 
 
+def test_the_text_of_a_request_to_the_pages_is_no_note() -> None:
+    notes = Notes(lambda: 0.0, lambda: ())
+    for name in ("shoal.web", "shoal.web.streams"):
+        notes.handle(logging.LogRecord(name, logging.ERROR, "", 0, "/renew your token", (), None))
+    assert notes.text() == ""
+    notes.handle(logging.LogRecord("shoal.store", logging.WARNING, "", 0, "pods cannot be followed", (), None))
+    assert notes.text() == "pods cannot be followed"
+
+
+def test_many_different_warnings_leave_the_last_ones() -> None:
+    now = [0.0]
+    notes = Notes(lambda: now[0], lambda: ())
+    log = logging.Logger("test")  # noqa: LOG001 - apart from the loggers of the process
+    log.addHandler(notes)
+    log.warning("first")
+    for number in range(1_000):
+        log.warning("kind-%d", number)
+    assert notes.text() != "first"
+    assert notes.text().startswith("kind-9")
+
+
 def test_a_missing_right_is_shown_as_long_as_it_is_missing_and_that_to_pods_first() -> None:
     now, lacking = [0.0], ["pods"]
     notes = Notes(lambda: now[0], lambda: lacking)

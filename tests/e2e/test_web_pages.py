@@ -17,6 +17,9 @@ from build.browser import BrowserPage, browser
 from build.cluster_server import ServerProcess
 from build.free_ports import free_port
 from build.plain_client import PlainClient, client_of
+from build.web_sites import StateFacts
+from build.web_sites import served as site_of
+from shoal.web.viewer import Viewer
 
 pytestmark = [pytest.mark.external("chromium"), pytest.mark.slow]
 WIDTHS = ((1400, "light"), (800, "dark"), (400, "light"))
@@ -192,9 +195,23 @@ async def test_tables_are_copied_as_csv(served: Served, tmp_path: Path) -> None:
         tab = await new_tab()
         await opened(tab, served.url)
         csv = await tab.run("fetch(document.querySelector('[data-copy-csv]').dataset.copyCsv).then(a => a.text())")
-        assert csv.splitlines()[0].startswith("node,kind,GPUs,held")
+        assert csv.splitlines()[0].startswith('"node","kind","GPUs","held"')
         assert len(csv.splitlines()) == 4
         # What the button writes, where the browser allows no clipboard, is said on the button.
         await tab.run("document.querySelector('[data-copy]').click()")
         await tab.until("document.querySelector('[data-copy]').dataset.words")
         await asyncio.wait_for(tab.until("document.querySelector('[data-copy]').textContent != 'copy command'"), 30)
+
+
+async def test_a_viewer_signs_in_with_the_form_and_signs_out(tmp_path: Path) -> None:
+    async with site_of(StateFacts(), None, {"of-tenant": Viewer()}) as (url, _), browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await tab.open(url)
+        assert await tab.run("location.pathname") == "/sign-in"
+        await tab.run("document.getElementById('token').value = 'of-tenant'")
+        await tab.leave("document.querySelector('form button').click()")
+        assert await tab.run("location.pathname") == "/"
+        assert await tab.run("document.body.innerText.includes('sign out')")
+        await tab.open(url + "/sign-out")
+        assert await tab.run("location.pathname") == "/sign-in"
+        assert tab.faults == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -127,6 +128,78 @@ async def test_a_rejected_token_keeps_no_connection_and_no_place_of_a_viewer() -
         with pytest.raises(UnauthorizedError):
             await found.viewer(f"guess-{number}", ())
     assert [one.is_closed for one in opened] == [True, True, True]
+
+
+class AcceptingApi(RejectingApi):
+    async def post(self, *_: object) -> dict[str, object]:
+        if self.is_closed:
+            raise AssertionError("a request of a client that is closed")
+        return {"status": {"allowed": True}}
+
+
+class SlowlyRejectingApi(RejectingApi):
+    """Rejects once `go` is set."""
+
+    def __init__(self, go: asyncio.Event) -> None:
+        super().__init__()
+        self.go = go
+
+    async def post(self, *_: object) -> dict[str, object]:
+        await self.go.wait()
+        return await super().post()
+
+
+async def test_tokens_that_are_not_yet_accepted_take_no_place_of_a_viewer() -> None:
+    go = asyncio.Event()
+    owner = AcceptingApi()
+    rejecting: list[SlowlyRejectingApi] = []
+
+    def api_of(token: str) -> Api:
+        if not token.startswith("guess"):
+            return cast("Api", owner)
+        rejecting.append(SlowlyRejectingApi(go))
+        return cast("Api", rejecting[-1])
+
+    found = TokenViewers(api_of, StoppedClock())
+    await found.viewer("owner", ())
+    guesses = [asyncio.ensure_future(found.viewer(f"guess-{number}", ())) for number in range(100)]
+    # Each has come to its request.
+    await asyncio.sleep(0)
+    assert len(rejecting) == 100
+    assert not owner.is_closed
+    go.set()
+    answers = await asyncio.gather(*guesses, return_exceptions=True)
+    assert all(isinstance(answer, UnauthorizedError) for answer in answers)
+    assert all(one.is_closed for one in rejecting)
+    assert await found.viewer("owner", ("vision",)) == Viewer()
+
+
+class PausedApi(AcceptingApi):
+    """Accepts the token, and answers what follows once `go` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go, self.posts = asyncio.Event(), 0
+
+    async def post(self, *_: object) -> dict[str, object]:
+        self.posts += 1
+        if self.posts > 1:
+            await self.go.wait()
+        return await super().post()
+
+
+async def test_the_place_of_an_idle_viewer_is_taken_and_no_client_is_closed_that_is_in_use() -> None:
+    paused, others = PausedApi(), [AcceptingApi() for _ in range(70)]
+    free = iter([cast("Api", paused), *(cast("Api", one) for one in others)])
+    found = TokenViewers(lambda _: next(free), StoppedClock())
+    in_use = asyncio.ensure_future(found.viewer("first", ()))
+    await asyncio.sleep(0)
+    for number in range(70):
+        await found.viewer(f"owner-{number}", ())
+    assert [one.is_closed for one in others] == [True] * 7 + [False] * 63
+    assert not paused.is_closed
+    paused.go.set()
+    assert await in_use == Viewer()
 
 
 def test_a_session_ends_after_twelve_hours_and_when_its_owner_signs_out() -> None:

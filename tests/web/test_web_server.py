@@ -1,17 +1,22 @@
 """The server, request by request: what it answers to whom, and with which headers."""
 
 import asyncio
+import contextlib
 import re
 from html.parser import HTMLParser
+from typing import cast
 
 import aiohttp
 import msgspec
 import pytest
+from aiohttp import web
 
 from build.dashboard_facts import node, pod, read_event
 from build.web_sites import KnownReports, StateFacts, served, story
 from shoal.views.dashboard.facts import DashboardNode, GroupFacts, QueueFacts, QuotaFacts, WorkloadFacts
+from shoal.views.explanation_document import StoryDocument
 from shoal.views.queue_tree import QuotaLine, Tree, TreeNode
+from shoal.web.live import LiveStream
 from shoal.web.viewer import Viewer
 
 PAGES = ("/", "/?as=table", "/queues", "/workloads", "/node/n-0", "/pod/vision/a", "/gang/vision/g", "/job/vision/j")
@@ -139,7 +144,7 @@ async def test_the_queue_page_shows_the_tree_with_what_is_borrowed() -> None:
         assert "it is stopped" in found
         assert 'class="q-borrowed"' in found
         csv = await text_of(client, url + "/queues?csv=tree")
-        assert csv.splitlines()[2].startswith("gold,cluster queue,h100,GPUs,8,12,4,0,150 %,6,0,0")
+        assert csv.splitlines()[2].replace('"', "").startswith("gold,cluster queue,h100,GPUs,8,12,4,0,150 %,6,0,0")
 
 
 async def test_a_fault_of_the_tree_leaves_the_list_of_queues() -> None:
@@ -307,6 +312,19 @@ async def test_a_browser_signs_in_with_a_token_and_gets_the_number_of_a_session(
             assert answer.status == 401
 
 
+async def test_an_open_page_ends_when_its_viewer_signs_out() -> None:
+    async with (
+        served(cluster(), None, VIEWERS) as (url, _),
+        aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client,
+        client.post(f"{url}/sign-in", data={"token": "of-tenant"}, allow_redirects=False),
+        client.get(f"{url}/live", params={"page": "/"}) as stream,
+    ):
+        assert (await stream.content.readline()).startswith(b"data: ")
+        await text_of(client, f"{url}/sign-out")
+        async with asyncio.timeout(20):
+            assert b"event: signed-out" in await stream.content.read()
+
+
 async def test_a_rejected_token_opens_no_session() -> None:
     async with served(cluster(), None, VIEWERS) as (url, client):
         for token in ("wrong", "", "a\nb", "é", "x" * 20_000):
@@ -315,8 +333,107 @@ async def test_a_rejected_token_opens_no_session() -> None:
                 assert "Set-Cookie" not in answer.headers
 
 
+async def test_the_form_of_the_page_itself_signs_in() -> None:
+    async with served(cluster(), None, VIEWERS) as (url, client):
+        async with client.get(f"{url}/sign-in") as answer:
+            # With no-referrer a browser names no origin for the form: it sends `Origin: null`.
+            assert answer.headers["Referrer-Policy"] == "same-origin"
+        headers = {"Origin": url}
+        async with client.post(
+            f"{url}/sign-in", data={"token": "of-tenant"}, headers=headers, allow_redirects=False
+        ) as answer:
+            assert answer.status == 303
+
+
 async def test_the_form_of_another_site_cannot_sign_in() -> None:
     async with served(cluster(), None, VIEWERS) as (url, client):
-        headers = {"Origin": "https://evil.example"}
-        async with client.post(f"{url}/sign-in", data={"token": "of-tenant"}, headers=headers) as answer:
-            assert answer.status == 403
+        for origin in ("https://evil.example", "null"):
+            headers = {"Origin": origin}
+            async with client.post(f"{url}/sign-in", data={"token": "of-tenant"}, headers=headers) as answer:
+                assert answer.status == 403
+
+
+async def test_a_malformed_address_in_a_request_is_a_fault_of_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(cluster()) as (url, client):
+        for path, headers in (("/live?page=http://[x", {}), ("/", {"Host": "[::1"})):
+            async with client.get(url + path, headers=headers) as answer:
+                assert answer.status == 400
+    async with (
+        served(cluster(), None, VIEWERS) as (url, client),
+        client.post(f"{url}/sign-in", data={"token": "of-tenant"}, headers={"Origin": "http://[x"}) as answer,
+    ):
+        assert answer.status == 400
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("token", ["aé", "a b"])
+async def test_a_header_without_a_token_is_rejected_before_it_is_used(token: str) -> None:
+    async with (
+        served(cluster(), None, {token: Viewer()}) as (url, client),
+        client.get(url, headers={"Authorization": f"Bearer {token}"}) as answer,
+    ):
+        assert answer.status == 401
+
+
+async def test_one_viewer_cannot_use_the_places_of_all_open_pages() -> None:
+    async with served(cluster(), None, VIEWERS) as (url, client), contextlib.AsyncExitStack() as opened:
+
+        async def status_of(viewer: str) -> int:
+            headers = {"Authorization": f"Bearer {viewer}"}
+            answer = await opened.enter_async_context(client.get(f"{url}/live?page=/", headers=headers))
+            return answer.status
+
+        assert [await status_of("of-tenant") for _ in range(9)] == [200] * 8 + [503]
+        assert await status_of("of-admin") == 200
+
+
+class WaitingReports(KnownReports):
+    """Explains once `go` is set, and counts how many explanations are computed at present."""
+
+    def __init__(self) -> None:
+        super().__init__(story=story())
+        self.go, self.begun = asyncio.Event(), asyncio.Event()
+
+    async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
+        found = await super().explanation(kind, namespace, name, token)
+        self.begun.set()
+        if VIEWERS[token] != Viewer():
+            await self.go.wait()
+        return found
+
+
+async def test_one_viewer_waits_for_its_own_explanations_and_others_do_not() -> None:
+    reports = WaitingReports()
+    async with served(cluster(), reports, VIEWERS) as (url, client):
+        path = f"{url}/job/vision/j?why"
+        asked = [asyncio.ensure_future(text_of(client, path, Authorization="Bearer of-tenant")) for _ in range(6)]
+        await reports.begun.wait()
+        done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert "too many explanations" in done.pop().result()
+        assert "NoDeviceFits" in await text_of(client, path, Authorization="Bearer of-admin")
+        assert reports.tokens == ["of-tenant", "of-admin"]
+        reports.go.set()
+        answers = await asyncio.gather(*asked)
+        assert sum("NoDeviceFits" in answer for answer in answers) == 4
+
+
+class UnreadStream:
+    """A response, its request and its transport: what is written is read by no client, until it is cut off."""
+
+    def __init__(self) -> None:
+        self.transport, self.is_cut_off = self, asyncio.Event()
+
+    async def write(self, _: bytes) -> None:
+        await self.is_cut_off.wait()
+        raise ConnectionResetError
+
+    def abort(self) -> None:
+        self.is_cut_off.set()
+
+
+async def test_a_stream_that_its_client_does_not_read_is_cut_off() -> None:
+    unread = UnreadStream()
+    stream = LiveStream(cast("web.BaseRequest", unread), cast("web.StreamResponse", unread), reading_s=0.0)
+    with pytest.raises(ConnectionResetError):
+        async with asyncio.timeout(20):
+            await stream.write(b"data: {}\n\n")

@@ -44,8 +44,19 @@ def test_no_cell_of_the_csv_is_a_formula(text: str) -> None:
     assert f"'{text}" in csv_of(table([TableCell(text), TableCell("1")])).replace('""', '"')
 
 
+@pytest.mark.parametrize("text", [" =1+1", "\u00a0@SUM(A1)", "\uff1d1+1", "\uff0bA1", "\uff0dA1", "\uff20A1"])
+def test_blanks_and_full_width_signs_before_a_formula_are_seen_through(text: str) -> None:
+    assert f"'{text}" in csv_of(table([TableCell(text), TableCell("1")]))
+
+
+def test_a_semicolon_in_a_cell_begins_no_formula_where_it_separates_columns() -> None:
+    written = csv_of(table([TableCell("ok;=HYPERLINK(A1)"), TableCell("1")])).splitlines()[1]
+    assert next(csv.reader([written], delimiter=";"))[0].startswith("ok;=HYPERLINK(A1)")
+
+
 def test_a_negative_number_stays_a_number() -> None:
-    assert csv_of(table([TableCell("n"), TableCell("-1.5")])).splitlines()[1] == "n,-1.5"
+    written = csv_of(table([TableCell("n"), TableCell("-1.5")]))
+    assert list(csv.reader(io.StringIO(written)))[1] == ["n", "-1.5"]
 
 
 def test_a_drawing_takes_the_place_of_the_text_on_the_page_alone() -> None:

@@ -56,6 +56,13 @@ def written(facts: object) -> str:
     return msgspec.json.encode(facts).decode()
 
 
+def test_a_warning_of_the_client_is_shown_to_viewers_who_see_everything() -> None:
+    facts = msgspec.structs.replace(everything(), note="pods cannot be followed")
+    assert PermittedFacts().of(facts, ALL).note == "pods cannot be followed"
+    for viewer in (VISION, Viewer(lists_nodes=False)):
+        assert PermittedFacts().of(facts, viewer).note == ""
+
+
 def test_a_viewer_that_sees_everything_gets_the_same_facts() -> None:
     facts = everything()
     assert PermittedFacts().of(facts, ALL) is facts

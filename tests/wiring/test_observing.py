@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
 import msgspec
+import pytest
 
 from build.killed_writes import KilledApi
 from build.live_schedulers import add_node, pod
@@ -24,9 +26,11 @@ from shoal.install.values.reading import ValuesText, read_values
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
 from shoal.store.snapshot.kinds import WANTED
+from shoal.telemetry.health import HealthChecks
+from shoal.telemetry.metrics_endpoint import MetricsEndpointSettings
 from shoal.views.pod_list import PodLine
 from shoal.wiring.observed_waits import ObservedObjects, ObservedWaits
-from shoal.wiring.observing import Observer
+from shoal.wiring.observing import Observer, endpoints
 
 USER = "system:serviceaccount:shoal-system:shoal-observer"
 ACCESS = Access("https://127.0.0.1:1", "the cluster")
@@ -128,3 +132,26 @@ async def test_a_failed_reading_keeps_the_former_answer() -> None:
     assert 'shoal_observed_waiting_pods{namespace="a",queue="q",reason="NotEnoughGpus"} 1' in text
     assert "shoal_observed_failures_total 1" in text
     assert "shoal_observed_timestamp_seconds 5" in text
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])  # noqa: S104 - what other machines reach
+async def test_names_are_served_on_a_loopback_address_alone(host: str) -> None:
+    registry = Registry()
+    waits = ObservedWaits(registry)
+    line = PodLine("tenant/secret", "waits", 1.0, {}, "", [], "q", "NotEnoughGpus", "words")
+    waits.publish(ObservedObjects((line,)), 5.0, 0.1)
+    made = endpoints(registry, HealthChecks({}, {}), MetricsEndpointSettings(host, 0), waits)
+    answers = []
+    async with aiohttp.ClientSession() as client:
+        for endpoint in made:
+            await endpoint.start()
+            try:
+                port = endpoint.address.rpartition(":")[2]
+                async with client.get(f"http://127.0.0.1:{port}/waits") as answer:
+                    answers.append((endpoint.address.rpartition(":")[0], await answer.json()))
+            finally:
+                await endpoint.close()
+    assert all(document["waitingPods"] == 1 for _, document in answers)
+    named = [address for address, document in answers if "secret" in str(document)]
+    assert named == ["127.0.0.1"]
+    assert [address for address, _ in answers] == ([host] if host == "127.0.0.1" else [host, "127.0.0.1"])

@@ -39,6 +39,9 @@ _NO_OBJECT = Select(labels="shoal.dev/no-such-label")
 """The answer says whether the kind may be listed, and is short."""
 _FIRST_S, _NOTE_S = 5.0, 60.0
 _CONTEXT = re.compile(r'context "([^"]+)"')
+_PAGES = "shoal.web"
+"""The logger of the web server: its messages have the paths of requests in them, and are no warnings of the client."""
+_MOST_NOTES = 64
 _ENDLESS, _OVER = "it is asked again until it answers", "the server answers again"
 
 
@@ -132,11 +135,15 @@ class Notes(logging.Handler):
         """By first word, which names the kind: the last warning, and its time."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.name == _PAGES or record.name.startswith(f"{_PAGES}."):
+            return
         text = one_line(record.getMessage())
         if text == _OVER:
             self._texts = {word: found for word, found in self._texts.items() if _ENDLESS not in found[0]}
         else:
             self._texts[text.partition(" ")[0]] = text, self._timer()
+            while len(self._texts) > _MOST_NOTES:
+                del self._texts[min(self._texts, key=lambda word: self._texts[word][1])]
 
     def text(self) -> str:
         """An outage until it ends, what keeps a needed kind from being read as long as it does, others for a minute."""

@@ -52,12 +52,16 @@ def observe(options: ObserveOptions, cluster_access: AccessOptions, logs: Loggin
     async def look(api: Api) -> ObservedObjects:
         return await observed_objects(api, access)
 
+    def announce_addresses(metrics: str, rows: str) -> None:
+        where = WAITS_PATH if rows == metrics else f"http://{rows}{WAITS_PATH}"
+        typer.echo(f"ready: http://{metrics}/metrics and {where}; Ctrl-C ends this.", err=True)
+
     with in_one_line(access):
         observe_cluster(
             access,
             Observing(interval_s, endpoint, __version__),
             look,
-            lambda where: typer.echo(f"ready: http://{where}/metrics and {WAITS_PATH}; Ctrl-C ends this.", err=True),
+            announce_addresses,
             lambda what: typer.echo(f"shoal: {access.where}: {visible(what, keeps_blanks=True)}", err=True),
         )
 

@@ -1,7 +1,8 @@
 """Answers for the pages of `shoal web` with the code of `shoal queue` and `shoal why`, each in a thread of its own.
 
-Reading a cluster and looking for what would help take seconds; meanwhile the server answers others. At most two are
-computed at once, because each of them uses a core.
+Reading a cluster and looking for what would help take seconds; meanwhile the server answers others. At most two
+explanations are computed at once, because each of them uses a core. The quota tree, which all viewers share, does not
+wait for them; it is requested one at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class CommandReports:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def quota_tree(self) -> Tree | None:
-        return await self._in_thread(lambda: quota_tree_of(read_source(self._access)))
+        return await _in_thread(lambda: quota_tree_of(read_source(self._access)))
 
     async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
         access = with_token(self._access, token) if token else self._access
@@ -49,15 +50,16 @@ class CommandReports:
             source = read_source(access).in_namespace(namespace)
             return document_of(explain(source, f"{kind}/{name}", options, self._flags))
 
-        return await self._in_thread(explained)
-
-    async def _in_thread(self, compute: Callable[[], T]) -> T:
         async with self._turns:
-            try:
-                return await asyncio.to_thread(compute)
-            except typer.Exit:
-                # A command writes the refusal on standard error and ends.
-                raise UserError("the cluster refused what this needs; the server's standard error has why") from None
+            return await _in_thread(explained)
+
+
+async def _in_thread(compute: Callable[[], T]) -> T:
+    try:
+        return await asyncio.to_thread(compute)
+    except typer.Exit:
+        # A command writes the refusal on standard error and ends.
+        raise UserError("the cluster refused what this needs; the server's standard error has why") from None
 
 
 def read_source(access: Access) -> Source:

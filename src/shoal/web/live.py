@@ -1,11 +1,34 @@
-"""Finds what of a page has changed since it was sent: parts, and single tiles of nodes."""
+"""Finds what of a page has changed since it was sent, and sends it: parts, and single tiles of nodes."""
 
 from __future__ import annotations
 
-import msgspec
+import asyncio
 
+import msgspec
+from aiohttp import web
+
+from shoal.client.connection_timeouts import cut_off
 from shoal.web.markup import Markup
 from shoal.web.page import WebPage, digest, groups_markup
+
+_READING_S = 30.0
+
+
+class LiveStream:
+    """Events for one browser. A connection whose client does not read them is closed, so that its place gets free."""
+
+    def __init__(
+        self, request: web.BaseRequest, response: web.StreamResponse, *, reading_s: float = _READING_S
+    ) -> None:
+        self._request, self._response, self._reading_s = request, response, reading_s
+
+    async def write(self, event: bytes) -> None:
+        """Raises ConnectionError where the client is gone."""
+        alarm = asyncio.get_running_loop().call_later(self._reading_s, cut_off, self._request.transport)
+        try:
+            await self._response.write(event)
+        finally:
+            alarm.cancel()
 
 
 class SentPage:

@@ -13,10 +13,11 @@ import contextlib
 import gzip
 import logging
 import ssl
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 from aiohttp import web
@@ -25,7 +26,7 @@ from shoal.client.clock import Clock
 from shoal.client.connection_timeouts import TimedServer, Timeouts
 from shoal.client.refusals import UnauthorizedError
 from shoal.units.errors import ShoalError, UserError, one_line
-from shoal.web.live import SentPage
+from shoal.web.live import LiveStream, SentPage
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import Frame, WebPage, document
 from shoal.web.sign_in import Sessions
@@ -40,7 +41,7 @@ _POLICY = (
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -49,9 +50,10 @@ _STATIC = {"shoal.css": "text/css", "shoal.js": "text/javascript", "shoal.svg": 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _COOKIE, _BEARER = "shoal-session", "bearer "
 _COMPRESSED_BYTES = 2_048
-_MOST_STREAMS, _STREAM_S = 48, 0.5
+_MOST_STREAMS, _MOST_STREAMS_OF_ONE, _STREAM_S = 48, 8, 0.5
 _SILENCE_S = 15.0
 """Until a comment is sent, by which both sides see that the connection lives."""
+_SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 _LONGEST_TOKEN = 16_384
 _SIGN_IN = "/sign-in"
 
@@ -72,6 +74,10 @@ class Followed(msgspec.Struct, frozen=True):
     digest: str
 
 
+class _MalformedError(Exception):
+    """An address in a request is none."""
+
+
 class WebServer:
     """`start` it, and `close` it; in between `url` is where it answers."""
 
@@ -80,7 +86,8 @@ class WebServer:
         self._sessions = Sessions(clock)
         self._frame = Frame(settings.title, can_sign_out=site.needs_token)
         self._runner: web.ServerRunner | None = None
-        self._streams = 0
+        self._streams_of: Counter[str] = Counter()
+        """Open ones, by token."""
         self._ending = asyncio.Event()
         self.url = ""
 
@@ -111,12 +118,14 @@ class WebServer:
             return await self._found(request)
         except UnauthorizedError:
             return self._signed_out(request)
+        except _MalformedError:
+            return _plain(400, "an address in this request is malformed\n")
         except ShoalError as error:
             return self._message(request, 502, "The cluster gives no answer", one_line(str(error)))
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:  # noqa: BLE001 - the request needs an answer, without details
-            _log.exception("%s could not be answered", request.path)
+            _log.exception("%r could not be answered", request.path)
             return self._message(request, 500, "Error", "This page could not be made; the log says why.")
 
     async def _found(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -161,49 +170,57 @@ class WebServer:
     # -- streams ---------------------------------------------------------------------------------------------
 
     async def _stream(self, request: web.BaseRequest, token: str) -> web.StreamResponse:
-        if self._streams >= _MOST_STREAMS:
+        is_too_much = self._site.needs_token and self._streams_of[token] >= _MOST_STREAMS_OF_ONE
+        if is_too_much or self._streams_of.total() >= _MOST_STREAMS:
             return _plain(503, "too many pages are open\n", {"Retry-After": "15"})
-        shown = urlsplit(request.query.get("page", "/"))
+        shown = _split(request.query.get("page", "/"))
         query = {"as": "table"} if "as=table" in shown.query else {}
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
-        self._streams += 1
+        self._streams_of[token] += 1
         try:
             await response.prepare(request)
-            await self._send(response, Followed(shown.path, query, request.query.get("digest", "")), token)
+            followed = Followed(shown.path, query, request.query.get("digest", ""))
+            stream = LiveStream(request, response)
+            await self._send(stream, followed, token, lambda: self._token(request) == token)
         except ConnectionError:
             pass
         except Exception:  # noqa: BLE001 - the answer has begun, and the browser asks again
-            _log.exception("changes of %s could not be sent", shown.path)
+            _log.exception("changes of %r could not be sent", shown.path)
         finally:
-            self._streams -= 1
+            self._streams_of[token] -= 1
+            if not self._streams_of[token]:
+                del self._streams_of[token]
         return response
 
-    async def _send(self, response: web.StreamResponse, followed: Followed, token: str) -> None:
+    async def _send(self, stream: LiveStream, followed: Followed, token: str, is_signed_in: Callable[[], bool]) -> None:
         sent, has, version, silent_s = SentPage(), followed.digest, None, 0.0
         while not self._ending.is_set():
+            if not is_signed_in():
+                await stream.write(_SIGNED_OUT)
+                return
             present = self._site.version()
             if present != version:
                 version = present
                 try:
                     page = await self._site.page(followed.path, followed.query, token)
                 except UnauthorizedError:
-                    await response.write(b"event: signed-out\ndata: {}\n\n")
+                    await stream.write(_SIGNED_OUT)
                     return
                 except ShoalError as error:
                     data = msgspec.json.encode({"fault": one_line(str(error))}).decode()
-                    await response.write(f"event: fault\ndata: {data}\n\n".encode())
+                    await stream.write(f"event: fault\ndata: {data}\n\n".encode())
                     version = None
                 else:
                     message, has = sent.message(page, has), ""
                     if message:
-                        await response.write(b"data: " + message + b"\n\n")
+                        await stream.write(b"data: " + message + b"\n\n")
                         silent_s = 0.0
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_STREAM_S):
                     await self._ending.wait()
             silent_s += _STREAM_S
             if silent_s >= _SILENCE_S:
-                await response.write(b": \n\n")
+                await stream.write(b": \n\n")
                 silent_s = 0.0
 
     # -- signing in ------------------------------------------------------------------------------------------
@@ -212,15 +229,16 @@ class WebServer:
         """A front proxy sends the viewer's token in the header; a browser sends the number of its session."""
         header = request.headers.get("Authorization", "")
         if header[: len(_BEARER)].casefold() == _BEARER:
-            return header[len(_BEARER) :].strip()
+            token = header[len(_BEARER) :].strip()
+            return token if _is_token(token) else ""
         return self._sessions.token(request.cookies.get(_COOKIE, ""))
 
     async def _sign_in(self, request: web.BaseRequest) -> web.StreamResponse:
         origin = request.headers.get("Origin", "")
-        if origin and urlsplit(origin).netloc != request.host:
+        if origin and _split(origin).netloc != request.host:
             return _plain(403, "the form of another site cannot sign in here\n")
         token = str((await request.post()).get("token", "")).strip()
-        if not token or len(token) > _LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+        if not _is_token(token):
             return self._form(401, "This is no token.")
         try:
             await self._site.check(token)
@@ -296,5 +314,17 @@ def _plain(status: int, text: str, headers: dict[str, str] | None = None) -> web
     return web.Response(status=status, text=text, content_type="text/plain", headers={**_HEADERS, **(headers or {})})
 
 
+def _is_token(text: str) -> bool:
+    """Whether it can be one: visible ASCII letters."""
+    return 0 < len(text) <= _LONGEST_TOKEN and text.isascii() and text.isprintable() and " " not in text
+
+
 def _host_name(request: web.BaseRequest) -> str:
-    return urlsplit(f"//{request.host}").hostname or ""
+    return _split(f"//{request.host}").hostname or ""
+
+
+def _split(address: str) -> SplitResult:
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise _MalformedError from None

@@ -37,6 +37,8 @@ class _SignedIn(msgspec.Struct):
     checked_s: float
     rights: dict[tuple[str, str, str], bool]
     """Group, resource and namespace -> whether it may be listed."""
+    requests: int = 0
+    """How many use the client at present."""
 
 
 class TokenViewers:
@@ -49,6 +51,13 @@ class TokenViewers:
 
     async def viewer(self, token: str, namespaces: Collection[str]) -> Viewer:
         known = await self._of(token)
+        known.requests += 1
+        try:
+            return await self._reviewed(known, token, namespaces)
+        finally:
+            known.requests -= 1
+
+    async def _reviewed(self, known: _SignedIn, token: str, namespaces: Collection[str]) -> Viewer:
         turns = asyncio.Semaphore(_AT_ONCE)
 
         async def may(resource: tuple[str, str], namespace: str = "") -> bool:
@@ -89,14 +98,29 @@ class TokenViewers:
         now = self._clock.seconds()
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _SignedIn(self._api_of(token), now, {})
-            while len(self._known) > _MOST_VIEWERS:
-                _, oldest = self._known.popitem(last=False)
-                await oldest.api.close()
-        elif now - known.checked_s >= _VALID_S:
+            return await self._accepted(key, _SignedIn(self._api_of(token), now, {}))
+        if now - known.checked_s >= _VALID_S:
             known.rights, known.checked_s = {}, now
         self._known.move_to_end(key)
         return known
+
+    async def _accepted(self, key: str, fresh: _SignedIn) -> _SignedIn:
+        """The viewer gets a place once the cluster has accepted the token: guesses take the place of none."""
+        try:
+            fresh.rights[(*_PODS, "")] = await _may_list(fresh.api, *_PODS, "")
+        except BaseException:
+            await fresh.api.close()
+            raise
+        known = self._known.setdefault(key, fresh)
+        if known is not fresh:
+            # Another request of the same viewer was earlier.
+            await fresh.api.close()
+            return known
+        idle = [one for one, viewer in self._known.items() if not viewer.requests and viewer is not fresh]
+        ended = [self._known.pop(one) for one in idle[: max(0, len(self._known) - _MOST_VIEWERS)]]
+        for one in ended:
+            await one.api.close()
+        return fresh
 
 
 def _key(token: str) -> str:

@@ -1,7 +1,8 @@
 """Finds the page of a path, for one viewer: from the facts of the cluster and the reports of the commands.
 
 Guarantees: facts are made once for each change of the cluster and each subject, however many viewers there are. The
-quota tree is computed when a viewer looks at it, and again at the earliest after five seconds.
+quota tree is computed when a viewer looks at it, and again at the earliest after five seconds. Explanations of one
+viewer are computed one after another, so that others get theirs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from shoal.client.clock import Clock
-from shoal.units.errors import ShoalError, one_line
+from shoal.units.errors import ShoalError, UserError, one_line
 from shoal.views.dashboard.colours import Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
@@ -34,9 +35,18 @@ from shoal.web.workload_pages import WorkloadPages, explanation_markup
 
 _TREE_S = 5.0
 _MOST_FACTS = 64
+_MOST_EXPLANATIONS = 4
+"""Of one viewer at once: one is computed, and the others wait."""
 _EXPLAINED = frozenset({"job", "workload", "deployment", "statefulset", "pod", "gang"})
 _AGES_S = 15.0
 """After this time the ages on a page are written again, also where the cluster has not changed."""
+
+
+class _Turns:
+    """Those of one viewer."""
+
+    def __init__(self) -> None:
+        self.turn, self.wanted = asyncio.Lock(), 0
 
 
 class Site:
@@ -60,6 +70,7 @@ class Site:
         self._facts: dict[PageSubject | None, tuple[tuple[int, int], DashboardFacts]] = {}
         self._tree: tuple[float, Tree | None, str] = (float("-inf"), None, "")
         self._reading = asyncio.Lock()
+        self._turns: dict[str, _Turns] = {}
 
     @property
     def needs_token(self) -> bool:
@@ -99,8 +110,19 @@ class Site:
             return element("p", "There is no explanation of this.")
         # The cluster decides with the viewer's own token what can be read.
         kind, namespace, name = parts
-        sent = token if self._viewers is not None else ""
-        return explanation_markup(await self._reports.explanation(kind, namespace, name, sent))
+        if self._viewers is None:
+            return explanation_markup(await self._reports.explanation(kind, namespace, name, ""))
+        turns = self._turns.setdefault(token, _Turns())
+        if turns.wanted >= _MOST_EXPLANATIONS:
+            raise UserError("too many explanations are computed for you at once", fix="load this page again later")
+        turns.wanted += 1
+        try:
+            async with turns.turn:
+                return explanation_markup(await self._reports.explanation(kind, namespace, name, token))
+        finally:
+            turns.wanted -= 1
+            if not turns.wanted:
+                del self._turns[token]
 
     async def _seen(self, subject: PageSubject | None, token: str) -> tuple[DashboardFacts, Viewer]:
         facts = self._current(subject)

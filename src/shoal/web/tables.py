@@ -15,7 +15,8 @@ import msgspec
 from shoal.web.markup import Markup, element, joined
 
 MOST_ROWS = 500
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The last four are the same signs in full width."""
 
 
 class TableCell(msgspec.Struct, frozen=True):
@@ -46,7 +47,8 @@ class DataTable(msgspec.Struct, frozen=True):
 
 def csv_of(table: DataTable) -> str:
     output = io.StringIO()
-    writer = csv.writer(output)
+    # Spreadsheets of some languages part columns at semicolons that are outside of quotes.
+    writer = csv.writer(output, quoting=csv.QUOTE_ALL)
     writer.writerow([heading.text for heading in table.headings])
     writer.writerows([_plain(cell.text) for cell in row] for row in table.rows)
     return output.getvalue()
@@ -98,6 +100,6 @@ def _kind(heading: Heading) -> str | None:
 
 def _plain(text: str) -> str:
     """Without what spreadsheets take for a formula; a number stays a number."""
-    if not text.startswith(_FORMULA):
+    if not text.startswith(("\t", "\r")) and not text.lstrip().startswith(_FORMULA):
         return text
     return text if text[1:].replace(".", "", 1).isdecimal() else f"'{text}"

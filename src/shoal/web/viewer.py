@@ -88,6 +88,7 @@ class PermittedFacts:
             # Their sums are over all namespaces, and their messages name objects.
             warnings=facts.warnings if viewer.namespaces is None and viewer.lists_nodes else (),
             queues=facts.queues if viewer.lists_queues else (),
+            note=facts.note if viewer.namespaces is None and viewer.lists_nodes else "",
             detail=self._detail(facts.detail, viewer),
         )
 

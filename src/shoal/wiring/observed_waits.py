@@ -98,6 +98,10 @@ class ObservedWaits:
     def document(self) -> bytes:
         return msgspec.json.encode(self._document)
 
+    def totals(self) -> bytes:
+        """The document without the rows, which name objects of every tenant."""
+        return msgspec.json.encode(msgspec.structs.replace(self._document, pods=(), workloads=()))
+
     def _by_state(self) -> Iterator[tuple[Values, float]]:
         return (((state,), float(count)) for state, count in self._states.items())
 

@@ -1,5 +1,8 @@
 """Runs `shoal observe`: reads a cluster again and again, and serves why pods and workloads wait, without a write.
 
+Guarantee: rows with names of pods and workloads are served on a loopback address alone, because no token is asked for.
+`kubectl port-forward`, which needs a right, leads there; other pods of the cluster get the totals.
+
 It decides nothing, so several may run and none needs a Lease. A reading lists the cluster once. The pause after it is
 at least ten times as long, so that a large cluster is not listed all the time.
 
@@ -32,6 +35,8 @@ from shoal.wiring.process_tasks import ProcessTasks
 _log = logging.getLogger("shoal.observe")
 Look = Callable[[Api], Awaitable[ObservedObjects]]
 WAITS_PATH = "/waits"
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_LAST_PORT = 65_535
 _REST = 10.0
 """The pause after a reading is at least so many times its duration."""
 _RETRY_S = 5.0
@@ -70,9 +75,13 @@ class Observer:
 
 
 def observe(
-    access: Access, observing: Observing, look: Look, ready: Callable[[str], None], unanswered: Callable[[str], None]
+    access: Access,
+    observing: Observing,
+    look: Look,
+    ready: Callable[[str, str], None],
+    unanswered: Callable[[str], None],
 ) -> None:
-    """Blocks until SIGINT or SIGTERM. `ready` is called with the address of the metrics."""
+    """Blocks until SIGINT or SIGTERM. `ready` is called with the address of the metrics, and that of the rows."""
     settings = KubeSettings(keeps_managed_fields=False)
 
     async def begin(tasks: ProcessTasks) -> None:
@@ -81,16 +90,31 @@ def observe(
         waits = ObservedWaits(registry)
         if observing.endpoint is not None:
             health = HealthChecks({}, {"reading": lambda: waits.fault})
-            endpoint = MetricsEndpoint(registry, health, observing.endpoint, documents={WAITS_PATH: waits.document})
-            await endpoint.start()
-            tasks.at_end(endpoint.close)
-            ready(endpoint.address)
+            opened = endpoints(registry, health, observing.endpoint, waits)
+            for endpoint in opened:
+                await endpoint.start()
+                tasks.at_end(endpoint.close)
+            ready(opened[0].address, opened[-1].address)
         else:
-            ready("")
+            ready("", "")
         observer = Observer(client_for(tasks, access, settings, _never), tasks.clock, look, waits, observing.interval_s)
         tasks.start("observing", observer.run)
 
     live(access, Pacing(), partial(begin), settings, unanswered=unanswered)
+
+
+def endpoints(
+    registry: Registry, health: HealthChecks, settings: MetricsEndpointSettings, waits: ObservedWaits
+) -> list[MetricsEndpoint]:
+    """That of the metrics, which has the rows too if only this machine reaches it; else one more for them, at the next
+    port of loopback."""
+    if settings.host in _LOOPBACK:
+        return [MetricsEndpoint(registry, health, settings, documents={WAITS_PATH: waits.document})]
+    own = MetricsEndpointSettings(port=settings.port + 1 if 0 < settings.port < _LAST_PORT else 0)
+    return [
+        MetricsEndpoint(registry, health, settings, documents={WAITS_PATH: waits.totals}),
+        MetricsEndpoint(registry, health, own, documents={WAITS_PATH: waits.document}),
+    ]
 
 
 def _never() -> bool:
