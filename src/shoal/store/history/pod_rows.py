@@ -42,6 +42,7 @@ _NOISE = ("pod-template-hash", "controller-uid", "controller-revision-hash", "ba
 _MOST_LABELS = 24
 _NVIDIA = "nvidia.com/"
 _MIB = 1 << 20
+_MOST_AMOUNT = 1 << 53
 _SLICES = 8
 """A MIG instance is compared with free parts of devices as so many slices of eight."""
 _PREEMPTION = "PreemptionByScheduler"
@@ -104,7 +105,8 @@ class RecordedPod(ApiStruct, frozen=True):
         return [name for name in names if name]
 
     def requests(self) -> dict[str, int]:
-        return effective_requests(self.spec)
+        """Bounded: anyone may request exabytes, which no row can hold."""
+        return {name: min(amount, _MOST_AMOUNT) for name, amount in effective_requests(self.spec).items()}
 
 
 _decoder = msgspec.json.Decoder(RecordedPod, dec_hook=dec_hook)
