@@ -3,7 +3,6 @@
 from typing import Any
 
 from build.cluster_api import Api
-from build.contract_objects import managers
 
 Obj = dict[str, Any]
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}

@@ -283,7 +283,6 @@ OBSERVER = (
     f"{_LOOK} queues @scheduling.run.ai,scheduling.volcano.sh",
     f"{_LOOK} nodeclaims,nodepools @karpenter.sh",
     f"{_LOOK} leaderworkersets @leaderworkerset.x-k8s.io",
-    f"{_LOOK} nodeclaims,nodepools @karpenter.sh",
     *(f"{_LOOK} {plurals} @{group}" for group, plurals in _JOB_KINDS),
     "get configmaps =kueue-manager-config",
     # By what settings Shoal decides, and whether Kueue runs.

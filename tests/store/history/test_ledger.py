@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from shoal.client.item import item_of
 from shoal.cost.price_curves import constant
 from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Span, Wait
 from shoal.cost.statement import dimension, statement, whole_period
@@ -15,6 +17,7 @@ from shoal.store.history.file_tables import open_for_writing
 from shoal.store.history.history import UsageHistory, open_history, read_history
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.memory_tables import MemoryTables
+from shoal.store.history.pod_rows import holder_of, read_pod, wait_of
 from shoal.units.calendar_windows import TimeWindow
 
 MACHINE = Machine("m", 100, devices=("g0",))
@@ -101,3 +104,19 @@ def test_a_history_is_read_while_it_is_written(tmp_path: Path) -> None:
     assert reader.ledger.machines(0, 1000) == [MACHINE]
     reader.close()
     writer.close()
+
+
+@pytest.mark.parametrize(
+    ("requests", "gpus"), [({"cpu": "100E"}, "1"), ({"memory": "100E"}, "1"), ({"cpu": "1"}, "1000E")]
+)
+def test_a_pod_that_requests_exabytes_can_be_written(tmp_path: Path, requests: dict[str, str], gpus: str) -> None:
+    containers = [{"name": "c", "resources": {"requests": requests, "limits": {"nvidia.com/gpu": gpus}}}]
+    meta = {"name": "p", "namespace": "t", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    obj = {"metadata": meta, "spec": {"containers": containers}, "status": {"phase": "Pending"}}
+    pod = read_pod(item_of(msgspec.json.encode(obj)))
+    history = open_history(tmp_path)
+    recorded = wait_of(pod, holder_of(pod, {}), 0)
+    assert recorded is not None
+    history.ledger.write(LedgerChanges(1, waits={"u": recorded}))
+    (wait,) = history.ledger.waits(0, 10**15)
+    assert wait.holder.pod == "p"
