@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from shoal.cost.price_curves import PriceCurve
 from shoal.cost.records import FULL_SHARE, PPM, Holding, Machine, Span, WantedRequest
@@ -28,17 +28,7 @@ TimeClass = Literal[
     "overhead",
     "unknown",
 ]
-CLASSES: tuple[TimeClass, ...] = (
-    "allocated-active",
-    "allocated-idle",
-    "allocated-unmeasured",
-    "startup",
-    "fragmented",
-    "unallocated",
-    "unhealthy",
-    "overhead",
-    "unknown",
-)
+CLASSES: tuple[TimeClass, ...] = get_args(TimeClass)
 ACTIVE, IDLE, UNMEASURED, STARTUP, FRAGMENTED, UNALLOCATED, UNHEALTHY, OVERHEAD, UNKNOWN = range(len(CLASSES))
 GPU, CPU, MEMORY, GPU_TIME, USED = range(5)
 """The fields of a sum: cost times share of the GPUs, the CPUs, the memory; time times share; used cost times share."""

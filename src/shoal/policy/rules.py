@@ -100,7 +100,10 @@ _TRAINING_RULES: Final[tuple[Rule, ...]] = (*_OPERATOR_RULES, launching_rules.id
 
 _POD_HINTS: Final = (
     *(b"nvidia.com/gpu.", b"requiredDuring", b"_VISIBLE_DEVICES", b"$(", b"torch", b"nvidia/", b"comfyui"),
-    *(b"nvidia.com/mig-", b"/dev/nvidia", b'"nvidia"', b"nvidia"),
+    *(b"nvidia.com/mig-", b"/dev/nvidia", b'runtimeClassName":"nvidia"', b'{"operator":"Exists"}'),
+    # Misspelled names of GPUs: pods with the right one are not decoded for this.
+    *(b"nvidia.com/gpus", b"nvidia.com/GPU", b"nvidia/gpu", b"nvidia.com.gpu", b"nvidia-com/gpu", b"nvidia.gpu"),
+    *(b"nvidia-gpu", b"amd.com/gpus"),
     *(b"SECRET", b'PASSWORD"', b'TOKEN"', b'_KEY"'),
 )
 

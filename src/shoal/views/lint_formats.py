@@ -14,7 +14,6 @@ from shoal.policy.checks import reasons
 from shoal.policy.findings import LintFinding
 from shoal.units.errors import one_line
 
-FORMATS: Final = ("sarif", "github", "junit")
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
 _COMMANDS: Final = {"error": "error", "warning": "warning", "info": "notice"}

@@ -32,7 +32,7 @@ class Option(msgspec.Struct, frozen=True, cache_hash=True):
     capacity: Amounts = ()
     """What each device must have, or give of itself where it is shared."""
     device_class: str = ""
-    """By which GPUs are told apart from other devices where queues count them."""
+    """The name of the DeviceClass; queues count GPUs apart from other devices by it."""
 
 
 class Request(msgspec.Struct, frozen=True, cache_hash=True):

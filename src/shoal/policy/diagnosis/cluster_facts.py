@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.taints import Taint, Toleration
 from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.verdicts import NotRun
@@ -25,7 +26,6 @@ from shoal.units.numbers import whole_of
 GPU_DOMAIN = "nvidia.com/"
 GPU = "nvidia.com/gpu"
 T = TypeVar("T")
-_ENDED = ("Succeeded", "Failed")
 _MOST_TEXT = 300
 Amounts = dict[str, int]
 
@@ -139,7 +139,7 @@ def labels_of(obj: Obj) -> dict[str, str]:
 
 
 def has_ended(pod: Obj) -> bool:
-    return dig(pod, "status", "phase") in _ENDED
+    return dig(pod, "status", "phase") in TERMINAL_PHASES
 
 
 def is_waiting(pod: Obj) -> bool:

@@ -157,7 +157,7 @@ def _gpu(facts: DiagnosedCluster, uuid: str) -> Iterator[Verdict]:
 
 
 def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
-    """Everything that is wrong; of what works only the sums are told."""
+    """Everything that is wrong; the result has only sums of what works."""
     yield from _of_nodes(facts)
     missing = facts.not_run("cluster", "pods", POD)
     if missing is not None:

@@ -9,7 +9,6 @@ from shoal.data.language_models import LanguageModel
 from shoal.policy.sizing.number_formats import BYTES, USUAL
 
 Training = Literal["", "full", "lora", "fsdp"]
-TRAININGS: tuple[Training, ...] = ("full", "lora", "fsdp")
 USUAL_CONTEXT = 8192
 
 

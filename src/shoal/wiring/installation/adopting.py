@@ -19,6 +19,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.kind import API_SERVICES, DEFINITIONS, DEPLOYMENTS, LEASES, PODS
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import NotFoundError, RefusedError
@@ -322,7 +323,7 @@ def _whole(conversion: Obj) -> Obj:
 
 
 def _has_ended(pod: Obj) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return (pod.get("status") or {}).get("phase") in TERMINAL_PHASES
 
 
 def _micro_time(now: datetime) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.run_configuration import ProjectNamespaces
 from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS, LEASES, PODS, Kind
 from shoal.client.refusals import ForbiddenError, NotFoundError
@@ -116,5 +117,5 @@ class AdoptionReader:
 
 def _is_placed_by(pod: Obj, schedulers: Sequence[str]) -> bool:
     spec = pod.get("spec") or {}
-    is_active = (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    is_active = (pod.get("status") or {}).get("phase") not in TERMINAL_PHASES
     return bool(spec.get("nodeName")) and is_active and spec.get("schedulerName") in schedulers

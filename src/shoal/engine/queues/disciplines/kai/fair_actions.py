@@ -11,6 +11,7 @@ Each of the three in the middle gives a job one step per cycle; allocate puts a 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -111,7 +112,7 @@ def _is_promised(cycle: FairshareCycle, job: FairJob, departures: Departures) ->
     return True
 
 
-class _VictimAction:
+class _VictimAction(ABC):
     """One run of an action that makes room."""
 
     def __init__(self, cycle: FairshareCycle, action: str) -> None:
@@ -138,12 +139,13 @@ class _VictimAction:
 
     # -- what an action decides --------------------------------------------------------------------------------------
 
+    @abstractmethod
     def may_ask(self, job: FairJob) -> bool:
         """Whether work may have to leave its place for the job at all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rules(self) -> VictimRules:
-        raise NotImplementedError
+        """Whose work may leave its place, and which solutions are accepted."""
 
     def may_yield(self, _job: FairJob) -> bool:
         """Whether a job that is preemptible may have to leave its place for any claimant."""

@@ -5,8 +5,8 @@ pod fits once all those looked at so far have left the node. The trial takes the
 tries to place again what was taken off, in the order of queues: what gets its old place back was not needed, what
 fits elsewhere is moved, and only the rest is stopped.
 
-Rejected: all sets of victims of a node. The line is what KAI's users are told: who is over its share yields first, the
-newest of it before the older.
+Rejected: all sets of victims of a node. KAI documents the order of the line: queues over their share yield first, and
+their newest work before the older.
 """
 
 from __future__ import annotations
