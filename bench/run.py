@@ -16,6 +16,7 @@ from bench import (
     cost,
     dashboard,
     decode,
+    fairshare,
     gpu_operator,
     lint,
     packages,
@@ -25,6 +26,7 @@ from bench import (
     testing,
     this_machine,
     upgrade,
+    volcano,
     why,
 )
 from bench.alive import run as alive
@@ -43,6 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Console().print(figure_table(figures))
     print("\nqueues")
     queues.main([])
+    print("\nKAI's fair share")
+    fairshare.main([])
+    print("\nVolcano")
+    volcano.main([])
     print("\nexplanations")
     why.main([])
     print("\nnode planning")
