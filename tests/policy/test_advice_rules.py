@@ -38,11 +38,13 @@ from shoal.policy.pipeline_rules import pipelines, workflows
 from shoal.policy.placement_rules import (
     one_sided_anti_affinity,
     product_names,
+    spreading,
     strict_counts,
     unknown_node_labels,
     untolerated,
 )
 from shoal.policy.queue_rules import (
+    flavor_products,
     flavors_without_nodes,
     misplaced_queue_names,
     misread_fields,
@@ -198,6 +200,17 @@ TEAMS = FakeContext(nodes=[AdvisedNode(A100, (Taint("team", "NoSchedule", team),
 WORKER: Obj = {"volumeMounts": [{"name": "t", "mountPath": "/topo.xml"}]}
 
 Case = tuple[Rule, Obj, FakeContext, str]
+
+
+def spread(**labels: str) -> Obj:
+    constraint = {"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}
+    template = {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [], "topologySpreadConstraints": [constraint]},
+    }
+    return {"kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
+
+
 CASES: dict[str, Case] = {
     "a short product name": (
         product_names,
@@ -284,6 +297,13 @@ CASES: dict[str, Case] = {
         BARE,
         "used as value",
     ),
+    "a flavor of a short product name": (
+        flavor_products,
+        flavor(**{"nvidia.com/gpu.product": "A100-SXM4-80GB"}),
+        BARE,
+        "did you mean NVIDIA-A100-SXM4-80GB?",
+    ),
+    "a spread of other pods": (spreading, spread(app="b"), BARE, "does not match the pod itself"),
     "a flavor without nodes": (flavors_without_nodes, flavor(a="b"), BARE, "none has a at all"),
     "a flavor of tainted nodes": (
         flavors_without_nodes,
@@ -437,6 +457,12 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
         BARE,
     ),
     "a queue that cannot be read": (misread_fields, queue(resourceGroups=7), BARE),
+    "a flavor of a whole product name": (
+        flavor_products,
+        flavor(**{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}),
+        BARE,
+    ),
+    "a spread of its own pods": (spreading, spread(app="a"), BARE),
     "a flavor for everywhere": (flavors_without_nodes, flavor(), BARE),
     "requests": (
         uncounted_limits,

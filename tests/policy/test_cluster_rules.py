@@ -123,6 +123,8 @@ MISTRAL = "--model=mistralai/Mistral-7B-Instruct-v0.3"
 
 Case = tuple[Rule, Obj, tuple[Obj, ...], str]
 CASES: dict[str, Case] = {
+    "a key in lower case": (sharing_configurations, plugin(f"{{timeslicing: {replicas(4)}}}"), (), "mean timeSlicing?"),
+    "an open bracket": (prometheus_rules, alert("sum(rate(http_requests_total[5m])"), (), ") is missing"),
     "the short form": (
         sharing_configurations,
         plugin("{timeSlicing: {replicas: 4}}"),

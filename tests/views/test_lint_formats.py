@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from shoal.policy.findings import LintFinding
 from shoal.views.lint_formats import written
 
@@ -25,6 +27,14 @@ def finding(file: str = "a.yaml", line: int = 3, message: str = "is wrong") -> L
         message=message,
         fix="leave it out",
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"), [("a b/c.yaml", "a%20b/c.yaml"), ("/x/c.yaml", "file:///x/c.yaml"), ("./c.yaml", "c.yaml")]
+)
+def test_sarif_has_addresses_of_files_and_no_paths(file: str, uri: str) -> None:
+    (result,) = json.loads(written([finding(file)], "sarif", "1"))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
 
 
 def test_sarif_has_the_rule_and_the_region() -> None:

@@ -216,6 +216,7 @@ def _files(paths: Sequence[str]) -> PlainObjects:
 def _checked(source: LintSource, live: AdvisedObjects, read: PlainObjects, chosen: frozenset[str]) -> Checked:
     from shoal.policy.lint import lint_files, lint_objects
     from shoal.policy.object_set import ObjectSet
+    from shoal.wiring.server_refusals import server_refusals
 
     context = ObjectSet((*live.objects, *(plain.obj for plain in read.objects)), live.complete)
     namespace = "" if source.all_namespaces else source.namespace
@@ -223,7 +224,7 @@ def _checked(source: LintSource, live: AdvisedObjects, read: PlainObjects, chose
         return lint_objects([obj for obj in live.objects if _is_in(obj, namespace)], context, chosen)
     if namespace:
         read.objects[:] = [plain for plain in read.objects if _is_in(plain.obj, namespace)]
-    return lint_files(read, context, chosen)
+    return lint_files(read, context, chosen, server_refusals)
 
 
 def _is_in(obj: object, namespace: str) -> bool:

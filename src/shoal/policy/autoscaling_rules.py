@@ -92,7 +92,7 @@ def node_pools(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     if version != _KARPENTER:
         what = f"{version} is not served by current versions of Karpenter"
         yield Advice("OldVersion", "apiVersion", what, f"write {_KARPENTER}, with the fields of that version")
-        yield from _old_fields(string_keys(dig(obj, "spec", "disruption")))
+    yield from _old_fields(string_keys(dig(obj, "spec", "disruption")))
     template = string_keys(dig(obj, "spec", "template", "spec"))
     reference = string_keys(template.get("nodeClassRef"))
     missing = [field for field in ("group", "kind", "name") if not reference.get(field)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from shoal.policy.advice import Correction, Obj, Rule, RuleContext
+from shoal.policy.advice import Advice, Correction, Obj, Rule, RuleContext
 from shoal.policy.kinds import GroupKind
 from shoal.policy.object_set import is_advised, key_of, kind_of, with_namespace
 from shoal.policy.rules import FILE_RULES, TABLE
 
 _RULES: Mapping[GroupKind, tuple[Rule, ...]] = {row.kind: row.rules for row in TABLE}
+Refusals = Callable[[Obj], Iterable[Advice]]
+"""What an API server would refuse about a new object."""
 
 
 class Warned(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,7 +60,12 @@ def kinds_of(reason: str) -> list[str]:
 
 
 def warnings(
-    objects: Iterable[tuple[str, Obj]], context: RuleContext, chosen: Collection[str], *, of_files: bool
+    objects: Iterable[tuple[str, Obj]],
+    context: RuleContext,
+    chosen: Collection[str],
+    *,
+    of_files: bool,
+    refusals: Refusals | None = None,
 ) -> Iterator[Warned]:
     """The warnings about each object, with the chosen reasons. `objects`: each with its source."""
     for source, written in objects:
@@ -69,6 +76,8 @@ def warnings(
         # The file rules compare the object with that of the context, which is as it was written.
         found = [one for each in FILE_RULES for one in each(written, context)] if of_files else []
         found += [one for each in _RULES.get(kind, ()) for one in each(obj, context)]
+        if refusals is not None:
+            found += _unreported(refusals(written), found)
         for one in found:
             if one.reason in chosen:
                 yield Warned(
@@ -83,6 +92,17 @@ def warnings(
                     fix=one.fix,
                     correction=one.correction,
                 )
+
+
+def _unreported(refused: Iterable[Advice], found: Sequence[Advice]) -> list[Advice]:
+    """Those about fields for which the rules have nothing in words of their own."""
+    paths = [each.path for each in found]
+    return [each for each in refused if not any(_overlap(each.path, path) for path in paths)]
+
+
+def _overlap(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and long[len(short) : len(short) + 1] in ("", ".", "[")
 
 
 def _all_rules() -> Iterator[Rule]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from shoal.api.yaml_positions import Positions
 from shoal.policy.findings import LintFinding
 
+_REFUSED = ("InvalidObject",)
 Check = Callable[[str], Sequence[LintFinding] | None]
 """The findings of a text; None if it cannot be read."""
 
@@ -23,10 +24,16 @@ def corrected(text: str, found: Sequence[LintFinding], check: Check) -> tuple[st
         changed = _changed(text, finding)
         after = None if changed is None else check(changed)
         # A correction that brings another fault is none.
-        if changed is not None and after is not None and len(after) < len(left):
+        if changed is not None and after is not None and _faults(after, finding) < _faults(left, finding):
             text, left = changed, after
             done.append(finding)
     return text, done
+
+
+def _faults(found: Sequence[LintFinding], corrected: LintFinding) -> int:
+    """A server refuses an object for a wrong type before it looks at anything else, so that it may name other faults
+    afterwards."""
+    return sum(each.rule not in _REFUSED or corrected.rule in _REFUSED for each in found)
 
 
 def _changed(text: str, finding: LintFinding) -> str | None:

@@ -18,6 +18,9 @@ _OLD_LAUNCHER = "torch.distributed.launch"
 _NODES = re.compile(r"^--nnodes=(\S+)$")
 _MEETING = ("--rdzv", "--master_addr", "--master-addr", "--standalone")
 _VARIABLE = re.compile(r"(?<!\$)\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+_SET_BY_CONTROLLERS = {
+    "LeaderWorkerSet": ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX"),
+}
 _LAUNCHERS = ("torchrun", _OLD_LAUNCHER, "accelerate", "deepspeed", "mpirun", "horovodrun", "torch.distributed.run")
 _RENDEZVOUS = f'annotate the pods {RENDEZVOUS}: "true" to have them start together, with rank, size and master given'
 DEAD_IMAGES = {
@@ -61,11 +64,14 @@ def unset_variables(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         for path, container in template.containers():
             if container.get("envFrom"):
                 continue
-            known = {str(one.get("name")) for one in maps(container.get("env"))}
+            known = {*_SET_BY_CONTROLLERS.get(str(obj.get("kind")), ())}
+            known |= {str(one.get("name")) for one in maps(container.get("env"))}
+            # There $(date) is the output of a program.
+            shell = "-c" in command_words(container)
             for field in ("command", "args"):
                 for at, word in enumerate(strings(container.get(field))):
                     for name in _VARIABLE.findall(word):
-                        if name not in known and "\n" not in word:
+                        if name not in known and "\n" not in word and not (shell and name.islower()):
                             yield _unset(obj, f"{path}.{field}[{at}]", name)
 
 

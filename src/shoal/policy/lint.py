@@ -10,7 +10,7 @@ import msgspec
 from shoal.api.plain_objects import PlainObject, PlainObjects
 from shoal.api.yaml_positions import Positions
 from shoal.policy.advice import Obj, RuleContext
-from shoal.policy.checks import Warned, warnings
+from shoal.policy.checks import Refusals, Warned, warnings
 from shoal.policy.findings import Accepted, LintFinding, accepted_in, finding_of, ignored_by_annotation, is_accepted
 from shoal.policy.fragments import described
 from shoal.policy.object_set import key_of, kind_of
@@ -31,7 +31,9 @@ class Checked(msgspec.Struct):
     notes: list[str] = []
 
 
-def lint_files(read: PlainObjects, context: RuleContext, chosen: Collection[str]) -> Checked:
+def lint_files(
+    read: PlainObjects, context: RuleContext, chosen: Collection[str], refusals: Refusals | None = None
+) -> Checked:
     """`context`: in which objects are looked up; it has those of the files."""
     checked = Checked([], len(read.objects))
     sources, last = _Sources(read.data), {_identity(plain): plain for plain in read.objects}
@@ -39,7 +41,7 @@ def lint_files(read: PlainObjects, context: RuleContext, chosen: Collection[str]
         is_replaced = last[_identity(plain)] is not plain
         prefix = f"{plain.path}." if plain.path else ""
         ignored = ignored_by_annotation(plain.obj)
-        for one in warnings([("", plain.obj)], context, chosen, of_files=True):
+        for one in warnings([("", plain.obj)], context, chosen, of_files=True, refusals=refusals):
             if one.rule == _REPLACED and not is_replaced:
                 # Files beside each other are often alternatives.
                 continue

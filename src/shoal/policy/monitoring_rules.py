@@ -5,17 +5,20 @@ An expression in which a name is not next to the function or operator has no adv
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, maps
 from shoal.policy.gpu_metrics import GAUGES, METRICS, RATIOS
-from shoal.policy.promql_tokens import Word, promql_words, texts
+from shoal.policy.promql_tokens import Word, promql_tokens, promql_words, texts
 from shoal.units.numbers import whole_of
 
 _XID_METRIC = "DCGM_FI_DEV_XID_ERRORS"
 _USED, _FREE, _TRAFFIC = "fb_used", "fb_free", "nvlink_bandwidth_total"
 _RATES = ("rate", "irate", "increase")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_DURATION = re.compile(r"0|(?:\d+y)?(?:\d+w)?(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+s)?(?:\d+ms)?", re.ASCII)
 _LONGEST_NUMBER, _LONGEST_WINDOW = 12, 12
 
 
@@ -25,14 +28,37 @@ _LONGEST_NUMBER, _LONGEST_WINDOW = 12, 12
     XidIsAGauge="the metric of Xid errors is treated as a counter or as labelled by the Xid",
     RateOfGauge="rate() is applied to a gauge",
     TrueWithoutNvlink="an alert for NVLink without traffic fires for GPUs that do not use NVLink",
+    InvalidExpression="Prometheus cannot read an expression or a duration, and refuses the whole group",
     LabelNotExported="a label of kube_pod_labels is used, which kube-state-metrics does not export by default",
 )
 def prometheus_rules(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for row, group in enumerate(maps(dig(obj, "spec", "groups"))):
         for at, each in enumerate(maps(group.get("rules"))):
             expression = each.get("expr")
+            yield from _durations(f"spec.groups[{row}].rules[{at}]", each)
             if isinstance(expression, str):
+                yield from _brackets(f"spec.groups[{row}].rules[{at}].expr", expression)
                 yield from _expression(f"spec.groups[{row}].rules[{at}].expr", expression)
+
+
+def _brackets(here: str, text: str) -> Iterator[Advice]:
+    opened: list[str] = []
+    for part in promql_tokens(text):
+        if part in _CLOSING:
+            opened.append(_CLOSING[part])
+        elif part in _CLOSING.values() and (not opened or opened.pop() != part):
+            yield Advice("InvalidExpression", here, f"{part} closes nothing", "correct the brackets")
+            return
+    if opened:
+        yield Advice("InvalidExpression", here, f"{opened[-1]} is missing", "close the brackets")
+
+
+def _durations(here: str, rule: Obj) -> Iterator[Advice]:
+    for field in ("for", "keep_firing_for"):
+        value = rule.get(field)
+        if isinstance(value, str) and value and not _DURATION.fullmatch(value):
+            what = f'"{value}" is no duration of Prometheus'
+            yield Advice("InvalidExpression", f"{here}.{field}", what, "write numbers with s, m, h or d, such as 30m")
 
 
 def _expression(here: str, text: str) -> Iterator[Advice]:

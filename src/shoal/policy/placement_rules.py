@@ -43,6 +43,19 @@ def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                 )
 
 
+@rule(SelectsNothing="a selector of a spread constraint does not match the pod itself")
+def spreading(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """A constraint counts the pods that its selector matches, which are meant to be those of the workload."""
+    for template in pod_templates(obj):
+        for at, one in enumerate(maps(template.spec.get("topologySpreadConstraints"))):
+            selector = label_selector(one.get("labelSelector"))
+            labels = {key: str(value) for key, value in template.labels.items()}
+            if selector is not None and labels and not selector.matches(labels):
+                what = "the selector does not match the pod itself, so its pods are not spread"
+                here = f"{template.path}.topologySpreadConstraints[{at}].labelSelector"
+                yield Advice("SelectsNothing", here, what, "use labels of the pod template")
+
+
 @rule(CountTooStrict="nvidia.com/gpu.count must be greater than the number of requested GPUs")
 def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """`Gt` excludes the number itself, and the number of GPUs does not say how they are connected."""

@@ -47,7 +47,7 @@ def pod_parts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         yield from _twice(f"{template.path}.volumes", volumes)
         containers = [str(each.get("name")) for _, each in template.containers()]
         yield from _twice(f"{template.path}.containers", containers)
-        claims = {str(dig(each, "metadata", "name")) for each in maps(dig(obj, "spec", "volumeClaimTemplates"))}
+        claims = {str(dig(each, "metadata", "name")) for templates in _claim_templates(obj) for each in maps(templates)}
         for path, container in template.containers():
             yield from _mounts(path, container, {*volumes, *claims})
             yield from _probes(path, container)
@@ -56,6 +56,14 @@ def pod_parts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield from _twice(f"{path}.ports", ports)
             if not container.get("image"):
                 yield Advice("NoImage", f"{path}.image", "is missing: the pod is refused", "name an image")
+
+
+def _claim_templates(obj: Obj) -> Iterator[Any]:
+    """Lists of claims that become volumes of the pods: of StatefulSets, LeaderWorkerSets and JobSets."""
+    yield dig(obj, "spec", "volumeClaimTemplates")
+    yield dig(obj, "spec", "leaderWorkerTemplate", "volumeClaimTemplates")
+    for policy in maps(dig(obj, "spec", "volumeClaimPolicies")):
+        yield policy.get("templates")
 
 
 def _mounts(path: str, container: Obj, volumes: set[str]) -> Iterator[Advice]:
@@ -70,6 +78,8 @@ def _mounts(path: str, container: Obj, volumes: set[str]) -> Iterator[Advice]:
 
 def _probes(path: str, container: Obj) -> Iterator[Advice]:
     named = {str(each["name"]) for each in maps(container.get("ports")) if each.get("name")}
+    declared = (each.get("containerPort") for each in maps(container.get("ports")))
+    numbers = {number for number in declared if isinstance(number, int)}
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
         for action in ("httpGet", "tcpSocket"):
             port = dig(container, probe, action, "port")
@@ -78,6 +88,10 @@ def _probes(path: str, container: Obj) -> Iterator[Advice]:
                 fix = f"did you mean {near}?" if near else "name a port of the container, or write its number"
                 here = f"{path}.{probe}.{action}.port"
                 yield Advice("NoSuchPort", here, f"the container has no port {port}", fix, _value(near))
+            elif numbers and isinstance(port, int) and port not in numbers:
+                what = f"the container declares the port {' and '.join(map(str, sorted(numbers)))}, and not {port}"
+                here = f"{path}.{probe}.{action}.port"
+                yield Advice("NoSuchPort", here, what, "name a port of the container, or declare this one")
 
 
 def _value(near: str) -> Correction | None:

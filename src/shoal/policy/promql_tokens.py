@@ -26,7 +26,7 @@ def promql_words(expression: str) -> list[Word]:
     """The words without blanks; label matchers belong to the name before them."""
     words: list[Word] = []
     inside: list[str] | None = None
-    for part in _tokens(expression):
+    for part in promql_tokens(expression):
         if part == "{":
             inside = []
         elif part == "}" and inside is not None:
@@ -45,7 +45,8 @@ def texts(words: Sequence[Word], start: int, count: int) -> tuple[str, ...]:
     return tuple(word.text for word in words[start : start + count])
 
 
-def _tokens(expression: str) -> Iterator[str]:
+def promql_tokens(expression: str) -> Iterator[str]:
+    """The tokens; a text is one, without its quotes."""
     at = 0
     while at < len(expression):
         letter = expression[at]

@@ -10,6 +10,7 @@ from shoal.api.decode import read
 from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME, misplaced_queue, slips
 from shoal.api.taints import HARD_EFFECTS, Toleration
+from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY_CLASS, WORKLOAD_PRIORITY_CLASS
@@ -113,6 +114,15 @@ def _toleration(written: Obj) -> Toleration:
         return msgspec.convert(written, Toleration)
     except msgspec.ValidationError:
         return Toleration(key="-")
+
+
+@rule(UnknownProductName="nvidia.com/gpu.product is compared with a name that no driver reports")
+def flavor_products(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    name = string_keys(dig(obj, "spec", "nodeLabels")).get(PRODUCT_LABEL)
+    if isinstance(name, str) and is_short_product(name):
+        meant = " or ".join(meant_products(name, ()))
+        what = f"no driver reports {name}: the names begin with the vendor"
+        yield Advice("UnknownProductName", f"spec.nodeLabels[{PRODUCT_LABEL}]", what, f"did you mean {meant}?")
 
 
 @rule(

@@ -15,12 +15,15 @@ _OBJECT_COUNTS = frozenset(
 _LIMITS, _REQUESTS = "limits.", "requests."
 
 
-@rule(NeverCounted="a quota has limits of extended resources, which are never counted")
+@rule(NeverCounted="a quota names an extended resource otherwise than by its requests, which are all that is counted")
 def uncounted_limits(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Kubernetes counts only requests of extended resources."""
     hard = string_keys(dig(obj, "spec", "hard"))
     for item in hard:
         resource = item.removeprefix(_LIMITS)
+        if "/" in item and not item.startswith((_LIMITS, _REQUESTS, "count/")) and "storageclass" not in item:
+            what = "quotas count extended resources by their requests only, so this one limits nothing"
+            yield Advice("NeverCounted", f"spec.hard[{item}]", what, f"write {_REQUESTS}{item}")
         if item.startswith(_LIMITS) and "/" in resource:
             other = _REQUESTS + resource
             fix = f"{other} is enforced already; leave this out" if other in hard else f"write {other}"

@@ -7,11 +7,29 @@ from collections.abc import Callable, Iterator, Mapping
 from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, label_selector, maps, string_keys
-from shoal.policy.kinds import AUTOSCALER, DEPLOYMENT, JOB, POD, SCALED_OBJECT, SERVICE, STATEFUL_SET, GroupKind
+from shoal.policy.kinds import (
+    AUTOSCALER,
+    DEPLOYMENT,
+    JOB,
+    JOB_SET,
+    LEADER_WORKER_SET,
+    POD,
+    SCALED_OBJECT,
+    SERVICE,
+    STATEFUL_SET,
+    TRAINING_JOBS,
+    VOLCANO_JOB,
+    GroupKind,
+)
 from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 
-_WORKLOADS = (DEPLOYMENT, STATEFUL_SET, JOB, GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"), POD)
+_WORKLOADS = (
+    *(DEPLOYMENT, STATEFUL_SET, JOB, GroupKind("apps", "DaemonSet"), GroupKind("apps", "ReplicaSet"), POD),
+    *(LEADER_WORKER_SET, JOB_SET, VOLCANO_JOB, *TRAINING_JOBS),
+)
+_SET_BY_CONTROLLERS = ("leaderworkerset.sigs.k8s.io/", "jobset.sigs.k8s.io/", "training.kubeflow.org/", "volcano.sh/")
+"""Labels of pods that their templates do not have."""
 _SCALABLE = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFUL_SET}
 
 
@@ -28,7 +46,8 @@ def file_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 def _service(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Only where the set has workloads of the namespace: the pods may be created by something else."""
-    selector = string_keys(dig(obj, "spec", "selector"))
+    written = string_keys(dig(obj, "spec", "selector"))
+    selector = {key: value for key, value in written.items() if not key.startswith(_SET_BY_CONTROLLERS)}
     namespace = _namespace(obj)
     templates = list(_templates(context, namespace)) if selector else []
     if not templates:

@@ -12,10 +12,13 @@ from shoal.policy import (
     instance_rules,
     launching_rules,
     monitoring_rules,
+    name_references,
     network_rules,
+    number_rules,
     pipeline_rules,
     placement_rules,
     pod_rules,
+    process_rules,
     queue_rules,
     quota_rules,
     reference_rules,
@@ -23,6 +26,7 @@ from shoal.policy import (
     schema_rules,
     serving_rules,
     sharing_rules,
+    spelling_rules,
 )
 from shoal.policy.advice import Rule
 from shoal.policy.kinds import (
@@ -79,11 +83,13 @@ _POD_RULES: Final[tuple[Rule, ...]] = (
     launching_rules.dead_images,
     serving_rules.plain_secrets,
     instance_rules.instance_requests,
+    process_rules.processes,
 )
 _WORKLOAD_RULES: Final[tuple[Rule, ...]] = (
     *_POD_RULES,
     placement_rules.unknown_node_labels,
     launching_rules.master_addresses,
+    process_rules.endpoints,
     instance_rules.shared_models,
 )
 _OPERATOR_RULES: Final[tuple[Rule, ...]] = (
@@ -94,9 +100,11 @@ _OPERATOR_RULES: Final[tuple[Rule, ...]] = (
     launching_rules.missing_volumes,
     launching_rules.pod_security,
     queue_rules.misplaced_queue_names,
+    process_rules.endpoints,
+    number_rules.contradictions,
 )
 """For kinds whose pods and Services an operator creates, if one is installed."""
-_TRAINING_RULES: Final[tuple[Rule, ...]] = (*_OPERATOR_RULES, launching_rules.idle_gpus)
+_TRAINING_RULES: Final[tuple[Rule, ...]] = (*_OPERATOR_RULES, launching_rules.idle_gpus, spelling_rules.training_roles)
 
 _POD_HINTS: Final = (
     *(b"nvidia.com/gpu.", b"requiredDuring", b"_VISIBLE_DEVICES", b"$(", b"torch", b"nvidia/", b"comfyui"),
@@ -137,7 +145,7 @@ _CONFIGURATION_HINTS: Final = (
     *(b"KubeSchedulerConfiguration", b"sharing:", b"mig-configs"),
     b"cluster-autoscaler-priority-expander",
 )
-_MPI_RULES: Final = (*_OPERATOR_RULES, launching_rules.mpi_launchers)
+_MPI_RULES: Final = (*_OPERATOR_RULES, launching_rules.mpi_launchers, spelling_rules.training_roles)
 
 TABLE: Final[tuple[AdvisedKind, ...]] = (
     AdvisedKind(POD, _POD_RULES, _POD_HINTS),
@@ -151,12 +159,17 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
         autoscaling_rules.autoscaler_targets,
         autoscaling_rules.several_autoscalers,
     ),
-    _checked(SCALED_OBJECT, autoscaling_rules.several_autoscalers),
+    _checked(
+        SCALED_OBJECT,
+        autoscaling_rules.several_autoscalers,
+        number_rules.contradictions,
+        spelling_rules.trigger_names,
+    ),
     _checked(
         MISPLACED_SCALED_OBJECT, autoscaling_rules.misplaced_scaled_objects, autoscaling_rules.several_autoscalers
     ),
-    _checked(NODE_POOL, autoscaling_rules.node_pools),
-    _checked(CLUSTER_POLICY, sharing_rules.cluster_policies, is_rechecked=True),
+    _checked(NODE_POOL, autoscaling_rules.node_pools, number_rules.pool_values),
+    _checked(CLUSTER_POLICY, sharing_rules.cluster_policies, spelling_rules.policy_components, is_rechecked=True),
     _checked(MISPLACED_CLUSTER_POLICY, sharing_rules.cluster_policies, is_rechecked=True),
     _checked(NETWORK_POLICY, network_rules.network_policies),
     _checked(PROMETHEUS_RULE, monitoring_rules.prometheus_rules),
@@ -166,15 +179,16 @@ TABLE: Final[tuple[AdvisedKind, ...]] = (
     _checked(LIMIT_RANGE, quota_rules.default_gpus),
     AdvisedKind(CONFIG_MAP, _CONFIGURATION_RULES, _CONFIGURATION_HINTS, is_partial=True),
     _checked(CLUSTER_QUEUE, queue_rules.misread_fields),
-    _checked(RESOURCE_FLAVOR, queue_rules.flavors_without_nodes, is_rechecked=True),
+    _checked(RESOURCE_FLAVOR, queue_rules.flavors_without_nodes, queue_rules.flavor_products, is_rechecked=True),
     _checked(WORKLOAD_PRIORITY_CLASS, queue_rules.misread_fields),
     _checked(VOLCANO_QUEUE, queue_rules.volcano_queues, is_rechecked=True),
     _checked(VOLCANO_POD_GROUP, queue_rules.pod_groups),
     *(_checked(kind, *(_MPI_RULES if kind == MPI_JOB else _TRAINING_RULES)) for kind in TRAINING_JOBS),
     *(
         _checked(kind, *_OPERATOR_RULES)
-        for kind in (JOB_SET, TRAIN_JOB, RAY_JOB, RAY_CLUSTER, LEADER_WORKER_SET, VOLCANO_JOB, INFERENCE_SERVICE)
+        for kind in (JOB_SET, TRAIN_JOB, RAY_JOB, RAY_CLUSTER, LEADER_WORKER_SET, INFERENCE_SERVICE)
     ),
+    _checked(VOLCANO_JOB, *_OPERATOR_RULES, spelling_rules.job_actions),
     _checked(WORKFLOW, *_OPERATOR_RULES, pipeline_rules.workflows),
     _checked(PIPELINE, pipeline_rules.pipelines),
 )
@@ -189,6 +203,10 @@ FILE_RULES: Final[tuple[Rule, ...]] = (
     pod_rules.pod_parts,
     pod_rules.usual_omissions,
     reference_rules.file_references,
+    name_references.misspelled_references,
+    placement_rules.spreading,
+    spelling_rules.misspelled_keys,
+    spelling_rules.images_and_media,
     scheduler_rules.scheduler_files,
 )
 """For objects of any kind that no server has accepted yet."""

@@ -15,11 +15,12 @@ from typing import Any, Final
 from shoal.api.names import object_name_fault
 from shoal.data.kubernetes_schemas import MINORS, NEWEST, StoredDefinition, StoredField, definitions
 from shoal.policy.advice import Advice, Correction, Obj, RuleContext, rule
-from shoal.policy.fields import string_keys
+from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import pod_templates
 from shoal.units.near_texts import nearest_name
 
+_JOB_TEMPLATE: Final = "io.k8s.api.batch.v1.JobTemplateSpec"
 _POD_SPEC: Final = "io.k8s.api.core.v1.PodSpec"
 _TYPES: Final[dict[str, tuple[type | tuple[type, ...], str]]] = {
     "string": (str, "text"),
@@ -124,6 +125,13 @@ def _templates(obj: Obj) -> Iterator[Advice]:
     if obj.get("kind") in ("Workflow", "InferenceService", "Pipeline", "Task"):
         return
     known = definitions(NEWEST)[_POD_SPEC]
+    if obj.get("kind") == "JobSet":
+        # Its templates are those of Jobs, which have the pod's fields in them.
+        for at, job in enumerate(maps(dig(obj, "spec", "replicatedJobs"))):
+            if isinstance(template := job.get("template"), dict):
+                path = f"spec.replicatedJobs[{at}].template"
+                yield from _struct(template, definitions(NEWEST)[_JOB_TEMPLATE], path, (), _DEEPEST)
+        return
     for template in pod_templates(obj):
         if isinstance(template.spec.get("containers"), list):
             yield from _struct(template.spec, known, template.path, (), _DEEPEST)

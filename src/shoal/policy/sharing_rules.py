@@ -7,22 +7,29 @@ from collections.abc import Iterator
 from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.devices.mps_limits import MOST_MPS_CLIENTS
+from shoal.devices.plugin_config import started_config
+from shoal.devices.plugin_file import plugin_file
+from shoal.devices.plugin_flags import PluginFlags
+from shoal.devices.plugin_resources import PluginConfigError
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.config_map_data import configurations
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CONFIG_MAP
 from shoal.policy.pod_templates import GPU
+from shoal.units.near_texts import nearest_name
 from shoal.units.numbers import whole_of
 
 _OPERATOR_GROUP = "nvidia.com"
 _DISABLED = "all-disabled"
 _LAYOUTS = "mig-configs"
+_SHARING = ("timeSlicing", "mps")
 
 
 @rule(
     ShortForm="timeSlicing has replicas without resources, which the device plugin rejects",
     SharedInstances="MIG instances are shared by time-slicing, which is not meant for production",
     TooManyClients="MPS has more than 48 replicas of a GPU",
+    InvalidConfig="the device plugin does not start with the configuration, or does not read a part of it",
     ExclusiveSharing="timeSlicing is beside mps, or mps is used for MIG instances",
     NotTheOperatorsNamespace="a configuration of the GPU operator is in the namespace default",
 )
@@ -43,6 +50,24 @@ def sharing_configurations(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield from _time_slicing(here, slicing, strategy, key=here.partition("[")[2].rstrip("]"))
         if isinstance(mps, dict):
             yield from _mps(f"{here}.sharing", mps, strategy, has_slicing=isinstance(slicing, dict))
+        yield from _refused(here, content, slicing, mps)
+
+
+def _refused(here: str, content: Obj, slicing: object, mps: object) -> Iterator[Advice]:
+    """What the plugin refuses at its start; MPS has rules of its own."""
+    for key in string_keys(content.get("sharing")):
+        near = nearest_name(key, _SHARING)
+        if key not in _SHARING and (near or key.lower() in map(str.lower, _SHARING)):
+            meant = next(name for name in _SHARING if name.lower() == key.lower() or name == near)
+            what = f"the device plugin does not read {key}: nothing is shared"
+            yield Advice("InvalidConfig", f"{here}.sharing.{key}", what, f"did you mean {meant}?")
+    if not isinstance(slicing, dict) or isinstance(mps, dict):
+        return
+    try:
+        started_config(plugin_file(content), PluginFlags())
+    except PluginConfigError as error:
+        what = f"the device plugin does not start: {error}"
+        yield Advice("InvalidConfig", f"{here}.sharing.timeSlicing", what, "correct the configuration")
 
 
 def _is_in_default(obj: Obj) -> bool:

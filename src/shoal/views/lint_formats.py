@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from pathlib import PurePath
 from typing import Any, Final
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
@@ -50,7 +52,7 @@ def sarif(found: Sequence[LintFinding], version: str) -> dict[str, Any]:
 def _result(finding: LintFinding) -> dict[str, Any]:
     physical: dict[str, Any] = {}
     if finding.file:
-        physical["artifactLocation"] = {"uri": finding.file.replace("\\", "/")}
+        physical["artifactLocation"] = {"uri": _uri(finding.file)}
         physical["region"] = {"startLine": max(finding.line, 1), "startColumn": max(finding.column, 1)}
     location: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": f"{finding.object}: {finding.field}"}],
@@ -63,6 +65,12 @@ def _result(finding: LintFinding) -> dict[str, Any]:
         "locations": [location],
         "partialFingerprints": {"objectFieldRule/v1": finding.key},
     }
+
+
+def _uri(file: str) -> str:
+    """Relative to the folder of the check, or of the whole file system."""
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 def github(found: Sequence[LintFinding]) -> str:

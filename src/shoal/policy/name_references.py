@@ -1,0 +1,104 @@
+"""Finds names of objects that no object of the files has, while another one has a name like it.
+
+Files beside each other are often alternatives, and much is created elsewhere, so that quite another name says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.api.kueue.probable_mistakes import QUEUE_NAME
+from shoal.api.meta import DEFAULT_NAMESPACE
+from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.kinds import (
+    CLUSTER_QUEUE,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    LOCAL_QUEUE,
+    RESOURCE_FLAVOR,
+    VOLUME_CLAIM,
+    GroupKind,
+)
+from shoal.policy.object_set import kind_of
+from shoal.policy.pod_templates import PodTemplateView, pod_templates
+from shoal.units.near_texts import nearest_name
+
+_CLAIM_TEMPLATE = GroupKind("resource.k8s.io", "ResourceClaimTemplate")
+
+
+@rule(
+    NoSuchLocalQueue="a queue name leads to no LocalQueue of the namespace",
+    NoSuchClusterQueue="a LocalQueue names a ClusterQueue that does not exist",
+    NoSuchFlavor="a ClusterQueue names a ResourceFlavor that does not exist",
+    MissingConfigMap="a volume names a ConfigMap that does not exist",
+    MissingPersistentVolumeClaim="a volume names a claim that does not exist",
+    NoSuchClaimTemplate="a pod names a ResourceClaimTemplate that does not exist",
+)
+def misspelled_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    yield from _queue_name(obj, context)
+    if kind_of(obj) == LOCAL_QUEUE:
+        yield from _local_queue(obj, context)
+    elif kind_of(obj) == CLUSTER_QUEUE:
+        yield from _cluster_queue(obj, context)
+    for template in pod_templates(obj):
+        yield from _volumes(obj, template, context)
+        yield from _claims(obj, template, context)
+
+
+def _claims(obj: Obj, template: PodTemplateView, context: RuleContext) -> Iterator[Advice]:
+    for at, claim in enumerate(maps(template.spec.get("resourceClaims"))):
+        name, namespace = claim.get("resourceClaimTemplateName"), _namespace(obj)
+        if isinstance(name, str) and _is_misspelled(context, _CLAIM_TEMPLATE, namespace, name):
+            what = f'ResourceClaimTemplate "{name}" not found in namespace {namespace}: the pods stay pending'
+            here = f"{template.path}.resourceClaims[{at}].resourceClaimTemplateName"
+            yield Advice("NoSuchClaimTemplate", here, what, "name an existing template")
+
+
+def _volumes(obj: Obj, template: PodTemplateView, context: RuleContext) -> Iterator[Advice]:
+    """For kinds of Kubernetes; those of other projects have a rule that runs in clusters too."""
+    if kind_of(obj).group not in ("", "apps", "batch"):
+        return
+    for at, volume in enumerate(maps(template.spec.get("volumes"))):
+        here, namespace = f"{template.path}.volumes[{at}]", _namespace(obj)
+        claim, config = dig(volume, "persistentVolumeClaim", "claimName"), dig(volume, "configMap", "name")
+        for kind, name in ((VOLUME_CLAIM, claim), (CONFIG_MAP, config)):
+            if isinstance(name, str) and _is_misspelled(context, kind, namespace, name):
+                what = f'{kind.name} "{name}" not found in namespace {namespace}: the pods would wait'
+                yield Advice(f"Missing{kind.name}", here, what, "name an existing one")
+
+
+def _is_misspelled(context: RuleContext, kind: GroupKind, namespace: str, name: str) -> bool:
+    """Whether the set has another object with a name like this one."""
+    if not context.lacks(kind, namespace, name):
+        return False
+    return bool(nearest_name(name, {str(dig(each, "metadata", "name")) for each in context.all(kind, namespace)}))
+
+
+def _queue_name(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """Deployments have a rule of their own, which runs in clusters too."""
+    name, namespace = string_keys(dig(obj, "metadata", "labels")).get(QUEUE_NAME), _namespace(obj)
+    if kind_of(obj) != DEPLOYMENT and isinstance(name, str) and _is_misspelled(context, LOCAL_QUEUE, namespace, name):
+        what = f'LocalQueue "{name}" not found in namespace {namespace}: the workload is not admitted'
+        yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, "name a LocalQueue of the namespace")
+
+
+def _local_queue(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    name = dig(obj, "spec", "clusterQueue")
+    if isinstance(name, str) and _is_misspelled(context, CLUSTER_QUEUE, "", name):
+        what = f'ClusterQueue "{name}" not found: workloads of the queue are not admitted'
+        yield Advice("NoSuchClusterQueue", "spec.clusterQueue", what, "name an existing ClusterQueue")
+
+
+def _cluster_queue(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    for row, group in enumerate(maps(dig(obj, "spec", "resourceGroups"))):
+        for at, flavor in enumerate(maps(group.get("flavors"))):
+            name = flavor.get("name")
+            if isinstance(name, str) and _is_misspelled(context, RESOURCE_FLAVOR, "", name):
+                here = f"spec.resourceGroups[{row}].flavors[{at}].name"
+                what = f'ResourceFlavor "{name}" not found: the queue admits nothing'
+                yield Advice("NoSuchFlavor", here, what, "name an existing ResourceFlavor")
+
+
+def _namespace(obj: Obj) -> str:
+    return str(dig(obj, "metadata", "namespace") or DEFAULT_NAMESPACE)
