@@ -22,6 +22,9 @@ Obj = dict[str, Any]
 PROMQL = ".promql"
 """The ending of files with one expression; it becomes a document with the field `expr`."""
 
+PROGRAMS = ("dockerfile", "containerfile", ".py")
+"""The endings of files that are no objects, in lower case."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlainObject:
@@ -46,6 +49,8 @@ class PlainObjects:
     others: list[NoObject] = field(default_factory=list)
     errors: list[UserError] = field(default_factory=list)
     """Files that cannot be read."""
+    programs: list[str] = field(default_factory=list)
+    """Dockerfiles and scripts, by the names of their files."""
     data: dict[str, bytes] = field(default_factory=dict)
     """What the files contain, by their names."""
 
@@ -59,6 +64,7 @@ class PlainObjects:
             [PlainObject(where(each.where), each.obj, each.path) for each in self.objects],
             [NoObject(where(each.where), each.value) for each in self.others],
             [error.at(where(error.where)) for error in self.errors],
+            [names.get(name, name) for name in self.programs],
             {names.get(name, name): data for name, data in self.data.items()},
         )
 
@@ -77,6 +83,9 @@ def read_plain_objects(paths: Sequence[str], endings: Sequence[str] = ENDINGS) -
 def add_file(read: PlainObjects, name: str, data: bytes) -> None:
     """Add the documents of a file with this content."""
     read.data[name] = data
+    if name.lower().endswith(PROGRAMS):
+        read.programs.append(name)
+        return
     try:
         for number, value in _documents(data, name):
             _add(read, Where(file=name, document=number), value)

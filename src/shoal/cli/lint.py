@@ -207,10 +207,14 @@ def _live(source: LintSource, access: AccessOptions) -> AdvisedObjects:
 
 def _files(paths: Sequence[str]) -> PlainObjects:
     from shoal.api.files import ENDINGS
-    from shoal.api.plain_objects import PROMQL, PlainObjects, read_plain_objects
+    from shoal.api.plain_objects import PROGRAMS, PROMQL, PlainObjects, read_plain_objects
     from shoal.cli.rendered_charts import with_charts
 
-    return with_charts(paths, lambda files: read_plain_objects(files, (*ENDINGS, PROMQL))) if paths else PlainObjects()
+    return (
+        with_charts(paths, lambda files: read_plain_objects(files, (*ENDINGS, PROMQL, *PROGRAMS)))
+        if paths
+        else PlainObjects()
+    )
 
 
 def _checked(source: LintSource, live: AdvisedObjects, read: PlainObjects, chosen: frozenset[str]) -> Checked:

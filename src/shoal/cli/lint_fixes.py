@@ -43,6 +43,7 @@ def _findings(
         [each for each in read.objects if each.where.file != file],
         [each for each in read.others if each.where.file != file],
         [],
+        [],
         {name: data for name, data in read.data.items() if name != file},
     )
     add_file(others, file, text.encode())

@@ -1,7 +1,8 @@
 """The catalogue of rules: of each reason its id, how severe it is, and what follows from the fault.
 
 The id never changes and is never used again. The hundreds are subjects: 1 objects, 2 placement, 3 pods, 4 queues and
-quotas, 5 sharing of GPUs, 6 monitoring, 7 autoscaling, 8 networks, 9 pipelines and schedulers. The fault itself is
+quotas, 5 sharing of GPUs, 6 monitoring, 7 autoscaling, 8 networks, 9 pipelines, schedulers and
+programs. The fault itself is
 described where the rule is.
 """
 
@@ -197,6 +198,13 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-905", "NotShared", "error", "the next task does not find the files"),
     Entry("SHL-906", "NotAScheduler", "warning", "nothing reads the ConfigMap"),
     Entry("SHL-907", "Spreads", "warning", "GPUs become fragmented, and large pods wait"),
+    Entry("SHL-951", "NoCheckpoint", "warning", "a preempted or failed pod loses all of its work"),
+    Entry("SHL-952", "NoResume", "warning", "a restarted pod begins from zero"),
+    Entry("SHL-953", "RankAsDevice", "error", "the processes of all nodes but the first end with an invalid device"),
+    Entry("SHL-954", "FixedRank", "error", "the processes do not find each other"),
+    Entry("SHL-955", "RemotePath", "error", "the checkpoint is lost with the container"),
+    Entry("SHL-956", "DriverInImage", "error", "CUDA reports that driver and library versions do not match"),
+    Entry("SHL-957", "ShellForm", "info", "the program is killed without having written a checkpoint"),
 )
 
 

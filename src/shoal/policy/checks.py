@@ -9,6 +9,7 @@ import msgspec
 from shoal.policy.advice import Advice, Correction, Obj, Rule, RuleContext
 from shoal.policy.kinds import GroupKind
 from shoal.policy.object_set import is_advised, key_of, kind_of, with_namespace
+from shoal.policy.program_rules import PROGRAM_REASONS
 from shoal.policy.rules import FILE_RULES, TABLE
 
 _RULES: Mapping[GroupKind, tuple[Rule, ...]] = {row.kind: row.rules for row in TABLE}
@@ -49,6 +50,8 @@ def reasons() -> dict[str, str]:
     for each in _all_rules():
         for reason, fault in each.reasons.items():
             found.setdefault(reason, {})[fault] = None
+    for reason, fault in PROGRAM_REASONS.items():
+        found.setdefault(reason, {})[fault] = None
     return {reason: "; ".join(found[reason]) for reason in sorted(found)}
 
 

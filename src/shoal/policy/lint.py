@@ -14,6 +14,7 @@ from shoal.policy.checks import Refusals, Warned, warnings
 from shoal.policy.findings import Accepted, LintFinding, accepted_in, finding_of, ignored_by_annotation, is_accepted
 from shoal.policy.fragments import described
 from shoal.policy.object_set import key_of, kind_of
+from shoal.policy.program_rules import program_findings
 from shoal.policy.wrapped import wrapped
 from shoal.units.errors import Where, one_line
 
@@ -58,6 +59,14 @@ def lint_files(
         for one in warnings([("", part.obj)], context, chosen, of_files=False):
             here = msgspec.structs.replace(one, kind="fragment", namespace="", name="", field=part.field(one.field))
             sources.add(checked, here, other.where, here.field)
+    for file in read.programs:
+        checked.objects += 1
+        name = file.replace("\\", "/").rpartition("/")[2]
+        kind = "Script" if name.endswith(".py") else "Dockerfile"
+        for each in program_findings(name, read.data[file].decode("utf-8-sig", "replace")):
+            if each.reason in chosen:
+                warned = Warned("", "", kind, "", name, each.reason, "", each.what, each.fix)
+                sources.add_at(checked, warned, Where(file), each.line, each.column)
     checked.notes += sources.notes()
     checked.findings.sort(key=lambda each: (each.file, each.document, each.line, each.column))
     return checked
@@ -91,18 +100,22 @@ class _Sources:
         self._accepted: dict[str, list[Accepted]] = {}
 
     def add(self, checked: Checked, warned: Warned, where: Where, path: str) -> None:
-        document = where.document or 1
         text = self._positions.get(where.file)
         if text is None:
-            written = self._data.get(where.file, b"").decode("utf-8-sig", "replace")
-            text = self._positions[where.file] = Positions(written)
-            self._accepted[where.file] = accepted_in(written)
-        place = text.of(document, path)
-        finding = finding_of(warned, where.file, document, *(place or ()))
+            text = self._positions[where.file] = Positions(self._text(where.file))
+        self.add_at(checked, warned, where, *(text.of(where.document or 1, path) or (0, 0)))
+
+    def add_at(self, checked: Checked, warned: Warned, where: Where, line: int, column: int) -> None:
+        if where.file not in self._accepted:
+            self._accepted[where.file] = accepted_in(self._text(where.file))
+        finding = finding_of(warned, where.file, where.document or 1, line, column)
         if is_accepted(finding, self._accepted[where.file]):
             checked.accepted += 1
         else:
             checked.findings.append(finding)
+
+    def _text(self, file: str) -> str:
+        return self._data.get(file, b"").decode("utf-8-sig", "replace")
 
     def notes(self) -> Iterator[str]:
         """Comments without a reason, and those that name no rule."""

@@ -11,7 +11,7 @@ from shoal.policy.pod_templates import pod_templates
 
 _OPEN = ("comfyui", "open-webui", "ollama")
 """Images that require no login by default."""
-_SECRET = ("SECRET", "SECRET_KEY", "PASSWORD", "TOKEN", "API_KEY", "ACCESS_KEY")
+SECRET_ENDINGS = ("SECRET", "SECRET_KEY", "PASSWORD", "TOKEN", "API_KEY", "ACCESS_KEY")
 
 
 @rule(NoHeadlessService="the Service of a StatefulSet does not exist, or has a cluster IP")
@@ -36,7 +36,7 @@ def plain_secrets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         for path, container in template.containers():
             for at, one in enumerate(maps(container.get("env"))):
                 name = str(one.get("name") or "")
-                if one.get("value") and name.endswith(_SECRET):
+                if one.get("value") and name.endswith(SECRET_ENDINGS):
                     what = f"{name} is in the manifest, readable by every user who may read the object"
                     fix = "store it in a Secret, and use valueFrom.secretKeyRef"
                     yield Advice("PlainSecret", f"{path}.env[{at}].value", what, fix)
