@@ -160,7 +160,6 @@ async def revert_all(writer: ClusterWriter, release: Release, *, is_dry: bool, t
     """
     from shoal.cli.installation_access import progress_line
     from shoal.install.adoption.projects import PROJECTS
-    from shoal.install.adoption.record import adoption_address
     from shoal.wiring.installation.adopting import Adopter, find_adoption
     from shoal.wiring.installation.stage_waits import NotReadyError
 
@@ -174,8 +173,7 @@ async def revert_all(writer: ClusterWriter, release: Release, *, is_dry: bool, t
         try:
             await Adopter(writer, release, progress_line, timeout_s).revert(project, record)
         except NotReadyError as error:
-            command = f"kubectl delete configmap {adoption_address(project.name, '').name} -n {release.namespace}"
-            way = f"to remove Shoal without returning the decisions to {project.title}: {command}, then repeat"
+            way = f"to remove Shoal without returning the decisions to {project.title}: add --no-revert"
             raise NotReadyError(f"{error}; {way}") from None
 
 

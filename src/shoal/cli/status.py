@@ -16,7 +16,7 @@ from shoal.units.visible_text import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shoal.install.progress_rows import InstallationStatus
+    from shoal.install.progress_rows import AdoptionRow, InstallationStatus
     from shoal.wiring.installation.cluster_writer import ClusterWriter
 
 
@@ -79,7 +79,17 @@ async def _status(writer: ClusterWriter, chosen: ReleaseOptions) -> Installation
         next((str((one.get("status") or {}).get("state", "unknown")) for one in policies), ""),
         first_problem(record.state, components, nodes),
         failed_upgrade(record),
+        await adoption_rows(writer, record.namespace),
     )
+
+
+async def adoption_rows(writer: ClusterWriter, namespace: str) -> tuple[AdoptionRow, ...]:
+    from shoal.install.adoption.projects import PROJECTS
+    from shoal.install.progress_rows import AdoptionRow
+    from shoal.wiring.installation.adopting import find_adoption
+
+    found = [(project, await find_adoption(writer, project.name, namespace)) for project in PROJECTS]
+    return tuple(AdoptionRow(project.title, record.state) for project, record in found if record is not None)
 
 
 def _show(found: InstallationStatus, *, is_wide: bool) -> None:
@@ -88,6 +98,8 @@ def _show(found: InstallationStatus, *, is_wide: bool) -> None:
     policy = f", ClusterPolicy {found.policy}" if found.policy else ""
     head = f"release {found.release} in {found.namespace}: {found.state}, revision {found.revision}, {found.version}"
     typer.echo(visible(f"{head}{policy}"))
+    for one in found.adoptions:
+        typer.echo(visible(f"{one.state} {one.project}"))
     shown = console()
     shown.print(
         _table(

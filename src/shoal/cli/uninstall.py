@@ -26,6 +26,10 @@ class UninstallOptions:
     delete_objects: Annotated[
         bool, typer.Option("--delete-objects", help="Remove definitions that have objects, without a question.")
     ] = False
+    no_revert: Annotated[
+        bool,
+        typer.Option("--no-revert", help="Do not return adopted projects, such as Kueue, to their own controllers."),
+    ] = False
 
 
 @with_options
@@ -46,12 +50,12 @@ def uninstall(
     announce(connected, changes=not options.dry_run)
 
     async def work(writer: ClusterWriter, _: str) -> str:
-        return await _removed(writer, named, options)
+        return await removed(writer, named, options)
 
     typer.echo(installing(connected, work))
 
 
-async def _removed(writer: ClusterWriter, named: ReleaseOptions, options: UninstallOptions) -> str:
+async def removed(writer: ClusterWriter, named: ReleaseOptions, options: UninstallOptions) -> str:
     from shoal.cli.adoption import revert_all
     from shoal.cli.installation_access import progress_line
     from shoal.wiring.installation.release_store import release_to_remove
@@ -61,7 +65,8 @@ async def _removed(writer: ClusterWriter, named: ReleaseOptions, options: Uninst
     remover = Remover(writer, progress_line)
     planned = await remover.plan(release)
     counts = dict(planned.with_objects)
-    await revert_all(writer, release, is_dry=options.dry_run)
+    if not options.no_revert:
+        await revert_all(writer, release, is_dry=options.dry_run)
     if options.dry_run:
         for address in planned.addresses:
             note = f" ({counts[address]} objects)" if address in counts else ""

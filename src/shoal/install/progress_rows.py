@@ -63,6 +63,13 @@ class NodeRow(msgspec.Struct, frozen=True):
     stages: Mapping[str, str] = {}
 
 
+class AdoptionRow(msgspec.Struct, frozen=True):
+    """A project whose decisions the release has taken over."""
+
+    project: str
+    state: str
+
+
 class InstallationStatus(msgspec.Struct, frozen=True):
     release: str
     namespace: str
@@ -77,6 +84,7 @@ class InstallationStatus(msgspec.Struct, frozen=True):
     """The first thing to look at; empty if all is well."""
     failed_upgrade: str = ""
     """Of a revision that was not ready in time: its values that differ from the present ones, and the reason."""
+    adoptions: tuple[AdoptionRow, ...] = ()
 
 
 def failed_upgrade(record: ReleaseRecord) -> str:

@@ -341,6 +341,21 @@ async def test_without_a_policy_the_labels_are_removed_again(tmp_path: Path) -> 
 
 
 @virtual
+async def test_labels_that_a_node_had_before_the_operator_stay_when_the_policy_is_deleted(tmp_path: Path) -> None:
+    async with operated_cluster(tmp_path) as cluster:
+        former = {"nvidia.com/gpu.deploy.driver": "false", "nvidia.com/gpu.present": "true"}
+        await cluster.patch(NODES, "gpu-0", {"metadata": {"labels": former}}, namespace="")
+        before = (await cluster.get(NODES, "gpu-0"))["metadata"]
+        await policy(cluster)
+        await cluster.pass_time(5)
+        assert (await cluster.get(NODES, "gpu-0"))["metadata"]["labels"].keys() > before["labels"].keys()
+        await cluster.delete(CLUSTER_POLICIES, "cluster-policy")
+        await cluster.pass_time(5)
+        after = (await cluster.get(NODES, "gpu-0"))["metadata"]
+        assert (after["labels"], after.get("annotations")) == (before["labels"], before.get("annotations"))
+
+
+@virtual
 async def test_a_config_map_of_the_driver_that_is_created_later_is_used(tmp_path: Path) -> None:
     async with operated_cluster(tmp_path) as cluster:
         await policy(cluster, {"driver": {"certConfig": {"name": "certs"}}})

@@ -20,10 +20,12 @@ from shoal.controllers.operator.active_policy import ActivePolicy, SharedPolicy
 from shoal.controllers.operator.owned_objects import OURS
 from shoal.controllers.operator.policies import about
 from shoal.controllers.operator.views import STAGES, CachedOperandPod, OperatedNode, node_of, operand_pod, seen_node
-from shoal.operator.components.node_labels import label_changes, removed_labels
+from shoal.operator.components.node_labels import label_changes, placing_labels, removed_labels
 from shoal.operator.progress.node_stages import NodeSight, NodeStages, node_stages
 
 _INDEX = "node"
+FOUND = "shoal.dev/former-gpu-labels"
+"""An annotation of a node: the labels that it had before the operator, which stay when the policy is deleted."""
 _GATHER_S = 2.0
 """The delay that combines the changes of the pods of a node."""
 
@@ -84,8 +86,9 @@ class OperatedNodes:
         labels: dict[str, str | None]
         if policy is None:
             has_ours = STAGES in node.metadata.annotations
-            labels = removed_labels(node.facts()) if has_ours else {}
-            annotations: dict[str, str | None] = {STAGES: None} if has_ours else {}
+            kept = (node.metadata.annotations.get(FOUND) or "").split()
+            labels = removed_labels(node.facts(), kept) if has_ours else {}
+            annotations: dict[str, str | None] = {name: None for name in (STAGES, FOUND) if has_ours}
         else:
             labels = self._labels(item, node, policy)
             annotations = self._stages(item, node, policy)
@@ -119,7 +122,8 @@ class OperatedNodes:
         if after == before:
             return {}
         self._tell(item, before or NodeStages(), after)
-        return {STAGES: msgspec.json.encode(after).decode()}
+        found = "" if before is not None else " ".join(placing_labels(node.facts()))
+        return {STAGES: msgspec.json.encode(after).decode(), **({FOUND: found} if found else {})}
 
     def _tell(self, item: Item, before: NodeStages, after: NodeStages) -> None:
         if after.state == "failed" and (before.layer, before.message) != (after.layer, after.message):

@@ -6,6 +6,8 @@ manager and `paused-for-mig-change` of the MIG manager remain in effect; a node 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from shoal.devices.operator_labels import (
@@ -54,9 +56,14 @@ def label_changes(node: OperatorNode, spec: ClusterPolicySpec, pool: str | None 
     return LabelChanges(changes, warning)
 
 
-def removed_labels(node: OperatorNode) -> dict[str, str | None]:
-    """The removal of everything that `label_changes` sets to place components."""
-    return {name: None for name in sorted(node.labels) if name in all_deploy_labels() or name in (PRESENT, POOL_LABEL)}
+def placing_labels(node: OperatorNode) -> list[str]:
+    """The labels of a node by which components are placed."""
+    return [name for name in sorted(node.labels) if name in all_deploy_labels() or name in (PRESENT, POOL_LABEL)]
+
+
+def removed_labels(node: OperatorNode, kept: Collection[str] = ()) -> dict[str, str | None]:
+    """The removal of everything that `label_changes` sets to place components. `kept`: what was there before."""
+    return {name: None for name in placing_labels(node) if name not in kept}
 
 
 def _workload_config(labels: dict[str, str], spec: ClusterPolicySpec) -> tuple[str, str]:
