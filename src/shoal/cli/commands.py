@@ -25,6 +25,12 @@ _ENTRIES = (
         "Find the cause of a problem: of a pod, job, queue, node or GPU, of the whole cluster, or in a log.",
     ),
     CommandEntry(
+        "check",
+        "shoal.cli.check:check",
+        _LOOK,
+        "Check whether a cluster is ready for work with GPUs: each item with evidence, and how to correct it.",
+    ),
+    CommandEntry(
         "get",
         "shoal.cli.get:get",
         _LOOK,
