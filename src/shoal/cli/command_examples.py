@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "web": ("shoal web", "shoal web --host 0.0.0.0 --tls-cert-file web.crt --tls-private-key-file web.key"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
     "xid": ("shoal xid 48",),
+    "check": ("shoal check", "shoal check -o html > readiness.html", "shoal check -f snapshot.json"),
     "doctor": (
         "shoal doctor pod train-0 -n team-a",
         "shoal doctor node gpu-7 -f snapshot.json",
