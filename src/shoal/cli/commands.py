@@ -79,6 +79,12 @@ _ENTRIES = (
         "Tell what an Xid error of a GPU means, which programs it ends, and what to do.",
     ),
     CommandEntry(
+        "tenant",
+        "shoal.cli.tenant:app",
+        _LOOK,
+        "Create, list, check and delete teams that share a cluster, and grant them more quota for a time.",
+    ),
+    CommandEntry(
         "cost",
         "shoal.cli.cost:app",
         _LOOK,

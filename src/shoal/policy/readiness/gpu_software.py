@@ -10,10 +10,11 @@ from shoal.policy.diagnosis.pending_pods import has_gpus
 from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.policy.kinds import DAEMON_SET, DEPLOYMENT, LOCAL_QUEUE, NAMESPACE, STATEFUL_SET, GroupKind
 from shoal.policy.object_set import key_of
+from shoal.policy.tenants.labels import TEAM_LABEL
 
 SERVICE_MONITOR = GroupKind("monitoring.coreos.com", "ServiceMonitor")
 POD_MONITOR = GroupKind("monitoring.coreos.com", "PodMonitor")
-TEAM_LABEL = "shoal.dev/team"
+
 PROGRAM_KINDS = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET)
 _NAMES = ("app", "app.kubernetes.io/name", "app.kubernetes.io/component", "k8s-app", "name")
 _SYSTEM = ("kube-", "gpu-operator", "nvidia-", "shoal-system")

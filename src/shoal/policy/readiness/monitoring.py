@@ -156,7 +156,7 @@ def _queue_metrics(facts: ReadinessFacts) -> Outcome:
     return failed(
         "no ServiceMonitor or PodMonitor selects the controller of the queues",
         "let Prometheus read kueue_pending_workloads and kueue_admission_wait_time_seconds",
-        "shoal upgrade --set serviceMonitor.enabled=true",
+        "shoal upgrade --set metrics.serviceMonitor.enabled=true",
     )
 
 

@@ -7,7 +7,7 @@ from shoal.policy.diagnosis.gpu_use import FREE, USED, UTIL, readings_of
 from shoal.policy.diagnosis.verdicts import shell_command
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.kinds import LOCAL_QUEUE, NAMESPACE, NODE, POD, PROMETHEUS_RULE, RESOURCE_QUOTA
-from shoal.policy.readiness.gpu_software import TEAM_LABEL, gpu_namespaces, gpu_nodes
+from shoal.policy.readiness.gpu_software import gpu_namespaces, gpu_nodes
 from shoal.policy.readiness.monitoring import expressions
 from shoal.policy.readiness.outcomes import (
     Outcome,
@@ -20,6 +20,7 @@ from shoal.policy.readiness.outcomes import (
     passed,
 )
 from shoal.policy.readiness.scaling import is_spot
+from shoal.policy.tenants.labels import TEAM_LABEL
 
 _IDLE = ("GPU_UTIL", "GR_ENGINE_ACTIVE")
 _TEAM_LABELS = (TEAM_LABEL, "team")
