@@ -97,6 +97,12 @@ _ENTRIES = (
         "Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f.",
     ),
     CommandEntry(
+        "bundle",
+        "shoal.cli.bundle:bundle",
+        _LOOK,
+        "Write a support bundle without secrets: objects, Events, logs of Shoal, versions, configuration, diagnosis.",
+    ),
+    CommandEntry(
         "decide",
         "shoal.cli.decide:decide",
         _DECIDE,
