@@ -68,6 +68,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "tenant approve": ("shoal tenant approve team-a quota-request-1795791948",),
     "tenant deny": ("shoal tenant deny team-a quota-request-1795791948 --reason full",),
     "tenant expire": ("shoal tenant expire",),
+    "bundle": ("shoal bundle", "shoal bundle --file bundle.tar.gz --no-logs"),
     "doctor": (
         "shoal doctor pod train-0 -n team-a",
         "shoal doctor node gpu-7 -f snapshot.json",
