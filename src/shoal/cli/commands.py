@@ -25,6 +25,12 @@ _ENTRIES = (
         "Find the cause of a problem: of a pod, job, queue, node or GPU, of the whole cluster, or in a log.",
     ),
     CommandEntry(
+        "check",
+        "shoal.cli.check:check",
+        _LOOK,
+        "Check whether a cluster is ready for work with GPUs: each item with evidence, and how to correct it.",
+    ),
+    CommandEntry(
         "get",
         "shoal.cli.get:get",
         _LOOK,
@@ -73,6 +79,12 @@ _ENTRIES = (
         "Tell what an Xid error of a GPU means, which programs it ends, and what to do.",
     ),
     CommandEntry(
+        "tenant",
+        "shoal.cli.tenant:app",
+        _LOOK,
+        "Create, list, check and delete teams that share a cluster, and grant them more quota for a time.",
+    ),
+    CommandEntry(
         "cost",
         "shoal.cli.cost:app",
         _LOOK,
@@ -83,6 +95,12 @@ _ENTRIES = (
         "shoal.cli.snapshot:snapshot",
         _LOOK,
         "Write what decisions depend on to a file, without secrets; decide, why, queue, top and get read it with -f.",
+    ),
+    CommandEntry(
+        "bundle",
+        "shoal.cli.bundle:bundle",
+        _LOOK,
+        "Write a support bundle without secrets: objects, Events, logs of Shoal, versions, configuration, diagnosis.",
     ),
     CommandEntry(
         "decide",

@@ -71,7 +71,7 @@ def doctor(options: DoctorOptions, access: AccessOptions) -> None:
     given = [word for word in options.subject or () if word]
     # `node/x` and `node x` are the same.
     words = given[0].split("/", 1) if len(given) == 1 else given
-    logs = [_read(name, "--log") for name in options.log or ()]
+    logs = [read_input(name, "--log") for name in options.log or ()]
     if logs and not words and not options.filename:
         result = _of_logs(options.log or (), logs)
     else:
@@ -122,14 +122,14 @@ def _facts(
     from shoal.store.diagnosed_objects import DiagnosedObjects, read_diagnosed_objects
 
     if options.filename:
-        read, default = DiagnosedObjects(objects=_objects(options.filename)), ""
+        read, default = DiagnosedObjects(objects=plain_objects(options.filename)), ""
     else:
         cluster = access.access()
         announce(cluster)
         with long_work(f"reading the cluster {cluster.name or cluster.server}"):
             read = speak(cluster, read_diagnosed_objects)
         default = cluster.namespace
-    metrics = _read(options.metrics, "--metrics") if options.metrics else None
+    metrics = read_input(options.metrics, "--metrics") if options.metrics else None
     facts = DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=metrics)
     if patient.kind in _NAMESPACED and not patient.namespace:
         patient = msgspec.structs.replace(patient, namespace=_namespace(facts, patient, default))
@@ -153,7 +153,7 @@ def _namespace(facts: DiagnosedCluster, patient: Patient, default: str) -> str:
     return found[0]
 
 
-def _objects(paths: Sequence[str]) -> list[dict[str, object]]:
+def plain_objects(paths: Sequence[str]) -> list[dict[str, object]]:
     from shoal.api.plain_objects import read_plain_objects
     from shoal.units.errors import UserError
 
@@ -165,7 +165,7 @@ def _objects(paths: Sequence[str]) -> list[dict[str, object]]:
     return [plain.obj for plain in read.objects]
 
 
-def _read(name: str, option: str) -> str:
+def read_input(name: str, option: str) -> str:
     from pathlib import Path
 
     from shoal.api.files import STANDARD_INPUT

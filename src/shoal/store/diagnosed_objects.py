@@ -1,12 +1,14 @@
 """Reads the objects of a live cluster that a diagnosis needs, with the reasons why some could not be read.
 
 Guarantees: a kind that the server does not have has no objects; a kind that the user may not read is named with the
-refusal, so that its checks count as not run. ConfigMaps are kept only if they configure the device plugin or MIG.
+refusal, so that its checks count as not run. ConfigMaps are kept only if they configure the device plugin
+or MIG, or are dashboards.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from shoal.client import ecosystem_kinds as others
@@ -35,6 +37,7 @@ _KINDS: tuple[Kind, ...] = (
     others.NODE_TOPOLOGIES,
 )
 _WANTED = (*(GroupKind(kind.group, kind.name) for kind in _KINDS), CLUSTER_POLICY, *JOB_KINDS)
+_DASHBOARD_LABEL = "grafana_dashboard"
 _CONFIG_WORDS = ("sharing", "mig-configs", "migStrategy")
 
 
@@ -47,10 +50,12 @@ class DiagnosedObjects:
     """Why the objects of other kinds are not known."""
 
 
-async def read_diagnosed_objects(api: Api) -> DiagnosedObjects:
+async def read_diagnosed_objects(api: Api, others: Iterable[GroupKind] = ()) -> DiagnosedObjects:
+    """`others`: more kinds to read."""
+    wanted = tuple(dict.fromkeys((*_WANTED, *others)))
     there = {GroupKind(one.kind.group, one.kind.name): one.kind for one in await answering(api)}
-    served = [(named, there[named]) for named in _WANTED if named in there]
-    found = DiagnosedObjects(complete={named for named in _WANTED if named not in there})
+    served = [(named, there[named]) for named in wanted if named in there]
+    found = DiagnosedObjects(complete={named for named in wanted if named not in there})
     lists = await asyncio.gather(*(_listed(api, kind) for _, kind in served))
     for (named, _), listed in zip(served, lists, strict=True):
         if isinstance(listed, ForbiddenError):
@@ -72,6 +77,8 @@ async def _listed(api: Api, kind: Kind) -> list[Obj] | ForbiddenError:
 
 
 def _is_configuration(obj: Obj) -> bool:
+    if _DASHBOARD_LABEL in (obj["metadata"].get("labels") or {}):
+        return True
     data = obj.get("data")
     texts = data.values() if isinstance(data, dict) else ()
     return any(isinstance(text, str) and word in text for text in texts for word in _CONFIG_WORDS)

@@ -72,5 +72,20 @@ class Access(msgspec.Struct, frozen=True):
     again: Callable[[], Access] | None = None
     """Reads these settings again from their source, when the server rejects the credentials."""
 
+    def without_user(self) -> Access:
+        """The same server without credentials and without impersonation."""
+        return msgspec.structs.replace(
+            self,
+            certificate=b"",
+            key=b"",
+            certificate_file=None,
+            key_file=None,
+            token="",
+            token_file=None,
+            program=None,
+            headers=(),
+            again=None,
+        )
+
     def __repr__(self) -> str:
         return f"Access({self.server}, {self.where})"

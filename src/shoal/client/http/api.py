@@ -50,6 +50,8 @@ class KubeApi:
         self._discovery = DiscoveryClient(self._connection)
         self._take = whole_item_of if self._settings.keeps_managed_fields else slim_item_of
         self._signed = {"fieldManager": self._settings.manager}
+        if self._settings.is_dry_run:
+            self._signed["dryRun"] = "All"
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Item:
         return object_of(await self._connection.ask("GET", kind.path(namespace, name)), self._take)
@@ -122,7 +124,8 @@ class KubeApi:
         return object_of(await self._connection.ask("PATCH", path, query, body, media=_MEDIA[patch.how]), self._take)
 
     async def delete(self, kind: Kind, namespace: str, name: str, how: Deletion = GENTLY) -> Item | None:
-        body = await self._connection.ask("DELETE", kind.path(namespace, name), body=how.to_api())
+        options = {**how.to_api(), "dryRun": ["All"]} if self._settings.is_dry_run else how.to_api()
+        body = await self._connection.ask("DELETE", kind.path(namespace, name), body=options)
         return left_of(body, self._take, at_once=how.grace_s == 0)
 
     async def post(self, kind: Kind, namespace: str, name: str, subresource: str, obj: Obj) -> Obj:

@@ -12,6 +12,8 @@ from shoal.client.kind import Kind
 class KubeSettings(msgspec.Struct, frozen=True):
     manager: str = "shoal"
     """The manager of the fields it writes."""
+    is_dry_run: bool = False
+    """Whether the server only checks what is written (dryRun=All) and keeps none of it."""
     requests_per_second: float = 1000.0
     """0: no limit. The default is high, because one process may act for a thousand kubelets, and servers protect
     themselves (requests wait after a 429). A shared server needs a lower value.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from shoal.data.gpus import PRODUCT_LABEL, read_product
+from shoal.data.gpu_drivers import LEAST_DRIVER, driver_branch, generation_of, major_version
+from shoal.data.gpus import PRODUCT_LABEL
 from shoal.install.preflight.facts import ClusterFacts, Finding, FoundNode
 from shoal.install.values.reading import ChartValues
 
@@ -12,9 +13,6 @@ RUNTIMES = ("containerd", "cri-o")
 _PCI = ("pci-10de", "pci-0302_10de", "pci-0300_10de")
 _FEATURE = "feature.node.kubernetes.io/"
 _DEPLOY_DRIVER = "nvidia.com/gpu.deploy.driver"
-_DRIVER_MAJOR = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major")
-_LEAST_DRIVER = (("blackwell", 570), ("hopper", 535), ("ada", 525), ("ampere", 450), ("turing", 418), ("volta", 418))
-"""By the generation: the branch with which its GPUs work, for Hopper with MIG and NVSwitch."""
 _FEW = 3
 
 
@@ -73,10 +71,11 @@ def _systems(nodes: Sequence[FoundNode], values: ChartValues) -> Iterator[Findin
 
 def _drivers(nodes: Sequence[FoundNode], values: ChartValues) -> Iterator[Finding]:
     installs = values.get("operator.enabled") and values.get("driver.enabled")
-    pinned = _major(str(values.get("driver.version")))
-    for generation, least in _LEAST_DRIVER:
-        of_it = [node for node in nodes if _generation(node).startswith(generation)]
-        old = [(node, found) for node in of_it if 0 < (found := pinned if installs else _present(node)) < least]
+    pinned = major_version(str(values.get("driver.version")))
+    for generation, least in LEAST_DRIVER:
+        of_it = [node for node in nodes if generation_of(node.labels).startswith(generation)]
+        found = [(node, pinned if installs else driver_branch(node.labels)) for node in of_it]
+        old = [(node, branch) for node, branch in found if 0 < branch < least]
         if old:
             where = "driver.version" if installs else _named("node", [node.name for node, _ in old])
             yield Finding(
@@ -86,22 +85,6 @@ def _drivers(nodes: Sequence[FoundNode], values: ChartValues) -> Iterator[Findin
                 f"({_named('node', [node.name for node, _ in old])}), which need {least} or newer",
                 f"set driver.version to {least} or newer" if installs else f"install a driver {least} or newer there",
             )
-
-
-def _generation(node: FoundNode) -> str:
-    label = node.labels.get(PRODUCT_LABEL, "")
-    model = read_product(label).model if label else None
-    return model.architecture if model is not None else node.labels.get("nvidia.com/gpu.family", "")
-
-
-def _present(node: FoundNode) -> int:
-    return next((found for label in _DRIVER_MAJOR if (found := _major(node.labels.get(label, "")))), 0)
-
-
-def _major(version: str) -> int:
-    """0 for a version of another form."""
-    first = version.removeprefix("v").partition(".")[0]
-    return int(first) if first.isascii() and first.isdigit() and len(first) < 6 else 0
 
 
 def _counts(facts: ClusterFacts, nodes: Sequence[FoundNode]) -> Iterator[Finding]:

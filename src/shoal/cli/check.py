@@ -1,0 +1,140 @@
+"""Implements `shoal check`: whether a cluster is ready for work with GPUs, check by check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.cluster_access import AccessOptions
+from shoal.cli.completion_values import one_of
+from shoal.cli.exit_codes import DONE, FAILED
+from shoal.cli.formats import FOR_PROGRAMS, checked
+from shoal.cli.object_source import Files
+from shoal.cli.option_groups import with_options
+
+if TYPE_CHECKING:
+    from shoal.client.http.access import Access
+    from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
+    from shoal.policy.readiness.outcomes import Outcome, ReadinessReport
+
+_FORMATS = ("table", *FOR_PROGRAMS, "html")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    filename: Files = None
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics", metavar="FILE", help="Metrics of the GPUs, as their exporter writes them; - for stdin."
+        ),
+    ] = ""
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Apply corrections that change nothing for what runs, then check again."),
+    ] = False
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", metavar="FORMAT", help="table, json, yaml or html.", autocompletion=one_of(_FORMATS)
+        ),
+    ] = _FORMATS[0]
+
+
+@with_options
+def check(options: CheckOptions, access: AccessOptions) -> None:
+    """Check whether a cluster is ready for work with GPUs: each item with evidence, and how to correct it."""
+    from shoal.units.errors import UserError, Where
+
+    checked(options.output, _FORMATS)
+    if options.filename and options.fix:
+        raise UserError("corrects a cluster, not files", where=Where(path="--fix"), fix="leave out -f")
+    cluster = None if options.filename else access.access()
+    report = _report(options, cluster, {})
+    if options.fix and cluster is not None and _corrected(cluster, report):
+        report = _report(options, cluster, {})
+    _show(report, options.output, cluster)
+    raise typer.Exit(DONE if report.is_ready else FAILED)
+
+
+def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outcome]) -> ReadinessReport:
+    from shoal.cost.targets import TARGETS
+    from shoal.policy.readiness.checklist import readiness
+    from shoal.policy.readiness.outcomes import ReadinessFacts
+
+    targets = {one.figure: one for one in TARGETS}
+    fleet, memory = targets["fleet-utilisation"], targets["pod-memory"]
+    low, high = (float(bound or 0) * 100 for bound in (fleet.at_least, fleet.at_most))
+    found = _facts(options, cluster)
+    return readiness(ReadinessFacts(found, (low, high), float(memory.at_least or 0) * 100, smoke))
+
+
+def _facts(options: CheckOptions, cluster: Access | None) -> DiagnosedCluster:
+    from shoal.cli.cluster_access import announce, speak
+    from shoal.cli.doctor import plain_objects, read_input
+    from shoal.cli.progress import long_work
+    from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
+    from shoal.policy.readiness.checklist import needed_kinds
+    from shoal.store.diagnosed_objects import DiagnosedObjects, read_diagnosed_objects
+
+    metrics = read_input(options.metrics, "--metrics") if options.metrics else None
+    if cluster is None:
+        read = DiagnosedObjects(objects=plain_objects(options.filename or ()))
+    else:
+        announce(cluster)
+        with long_work(f"reading the cluster {cluster.name or cluster.server}"):
+            read = speak(cluster, lambda api: read_diagnosed_objects(api, needed_kinds()))
+    return DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=metrics)
+
+
+def _corrected(cluster: Access, report: ReadinessReport) -> bool:
+    """Whether an object was applied."""
+    from shoal.cli.cluster_access import speak
+    from shoal.client.port import Api
+    from shoal.client.refusals import RefusedError
+    from shoal.client.served_writer import ServedWriter, described
+    from shoal.units.visible_text import visible
+
+    wanted = [obj for item in report.items for obj in item.corrections]
+    if not wanted:
+        typer.echo("shoal: no failed check has a correction that is safe to apply", err=True)
+        return False
+
+    async def work(api: Api) -> int:
+        writer, count = await ServedWriter.of(api), 0
+        for obj in wanted:
+            try:
+                done = await writer.apply(obj)
+            except RefusedError as error:
+                typer.echo(visible(f"shoal: {described(obj)} is not applied: {error}"), err=True)
+                continue
+            if done is None:
+                typer.echo(f"shoal: {described(obj)} is not applied: the cluster has no such kind", err=True)
+                continue
+            typer.echo(f"applied {described(obj)}", err=True)
+            count += 1
+        return count
+
+    return bool(speak(cluster, work))
+
+
+def _show(report: ReadinessReport, output: str, cluster: Access | None) -> None:
+    import sys
+
+    from shoal.cli.cluster_access import named
+    from shoal.cli.formats import console, write
+
+    name = "" if cluster is None else named(cluster)
+    if output == "html":
+        from shoal.client.clock import WallClock
+        from shoal.views.readiness_html import readiness_html
+
+        sys.stdout.write(readiness_html(report, name or "the given files", f"{WallClock().now():%Y-%m-%d %H:%M} UTC"))
+    elif output in FOR_PROGRAMS:
+        write(report, output, name)
+    else:
+        from shoal.views.readiness_text import show_readiness
+
+        show_readiness(console(), report)

@@ -1,0 +1,173 @@
+"""Readiness of security: Pod Security, network isolation, device files, driver updates, admission, shared GPUs."""
+
+from __future__ import annotations
+
+from shoal.policy.advice import Obj
+from shoal.policy.diagnosis.cluster_facts import device_requests, few, labels_of, name_of
+from shoal.policy.diagnosis.verdicts import shell_command
+from shoal.policy.fields import dig, string_keys, strings
+from shoal.policy.kinds import CLUSTER_POLICY, LOCAL_QUEUE, NAMESPACE, NETWORK_POLICY, NODE, POD, GroupKind
+from shoal.policy.object_set import key_of
+from shoal.policy.readiness.gpu_software import gpu_namespaces, gpu_nodes
+from shoal.policy.readiness.outcomes import (
+    Outcome,
+    ReadinessCheck,
+    ReadinessFacts,
+    failed,
+    manual,
+    not_applicable,
+    passed,
+)
+
+ADMISSION_POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
+ADMISSION_BINDING = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding")
+_PSA = "pod-security.kubernetes.io/"
+_RULES = (
+    ("GPU requests equal limits", ("GPU requests must equal limits",)),
+    ("GPU pods tolerate the taint", ("GPU pods must tolerate nvidia.com/gpu taint",)),
+    ("GPU pods name their nodes", ("GPU pods must specify nodeAffinity for GPU nodes",)),
+)
+_NONE = "no namespace uses GPUs"
+_SHARING = "nvidia.com/gpu.sharing-strategy"
+_REPLICAS = "nvidia.com/gpu.replicas"
+
+
+def _pod_security(facts: ReadinessFacts) -> Outcome:
+    namespaces = gpu_namespaces(facts.cluster)
+    if not namespaces:
+        return not_applicable(_NONE)
+    objects = {name_of(one): one for one in facts.cluster.all(NAMESPACE)}
+    lacking = [name for name in namespaces if labels_of(objects.get(name, {})).get(f"{_PSA}enforce") != "restricted"]
+    if not lacking:
+        return passed(f"{len(namespaces)} namespaces with GPUs enforce restricted")
+    first = lacking[0]
+    return failed(
+        f"{len(lacking)} of {len(namespaces)} namespaces with GPUs do not enforce restricted: {few(lacking)}",
+        "see which pods violate it, then enforce it; --fix sets warn and audit, which refuse nothing",
+        shell_command(f"kubectl label --dry-run=server --overwrite namespace {{}} {_PSA}enforce=restricted", first),
+        shell_command(f"kubectl label --overwrite namespace {{}} {_PSA}enforce=restricted", first),
+        corrections=[
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": {f"{_PSA}warn": "restricted", f"{_PSA}audit": "restricted"}},
+            }
+            for name in lacking
+            if name in objects and not {f"{_PSA}warn", f"{_PSA}audit"} <= labels_of(objects[name]).keys()
+        ],
+    )
+
+
+def isolating(policies: list[Obj]) -> set[str]:
+    """The directions in which a policy selects all pods, so that only what policies allow may pass."""
+    found: set[str] = set()
+    for policy in policies:
+        spec = string_keys(policy.get("spec"))
+        if string_keys(spec.get("podSelector")):
+            continue
+        types = strings(spec.get("policyTypes")) or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+        found |= set(types)
+    return found
+
+
+def _network(facts: ReadinessFacts) -> Outcome:
+    namespaces = gpu_namespaces(facts.cluster)
+    if not namespaces:
+        return not_applicable(_NONE)
+    lacking = []
+    for namespace in namespaces:
+        open_ways = {"Ingress", "Egress"} - isolating(facts.cluster.all(NETWORK_POLICY, namespace))
+        if open_ways:
+            lacking.append(f"{namespace} ({', '.join(sorted(open_ways)).lower()})")
+    if lacking:
+        return failed(
+            f"{len(lacking)} of {len(namespaces)} namespaces with GPUs are not isolated: {few(lacking)}",
+            "deny by default, and allow the own namespace, DNS and scrapes",
+            "shoal tenant apply team.yaml",
+        )
+    return passed(f"{len(namespaces)} namespaces with GPUs deny other traffic, if the network plugin enforces policies")
+
+
+def _device_files(facts: ReadinessFacts) -> Outcome:
+    if not gpu_nodes(facts.cluster):
+        return not_applicable("no node has a GPU")
+    return manual(
+        "the mode and owner of /dev/nvidia* on the hosts are not visible to the cluster",
+        "check them on each node; the options of the driver restrict them, udev rules do not apply to these files",
+        "ls -l /dev/nvidia*",
+        "shoal agent check",
+    )
+
+
+def _driver_updates(facts: ReadinessFacts) -> Outcome:
+    policies = facts.cluster.all(CLUSTER_POLICY)
+    managed = [one for one in policies if dig(one, "spec", "driver", "enabled") is not False]
+    if not managed:
+        return manual(
+            "drivers are not managed by a ClusterPolicy",
+            "update drivers of hosts node by node, staging first, with nodes drained",
+        )
+    auto = [one for one in managed if dig(one, "spec", "driver", "upgradePolicy", "autoUpgrade") is True]
+    if not auto:
+        return failed(
+            f"ClusterPolicy {name_of(managed[0])} does not upgrade drivers by itself",
+            "set driver.upgradePolicy.autoUpgrade with maxParallelUpgrades: 1",
+            "shoal upgrade --set driver.upgradePolicy.autoUpgrade=true",
+        )
+    return passed(f"ClusterPolicy {name_of(auto[0])} upgrades drivers node by node")
+
+
+def _admission(facts: ReadinessFacts) -> Outcome:
+    enforced = {
+        str(dig(one, "spec", "policyName"))
+        for one in facts.cluster.all(ADMISSION_BINDING)
+        if "Deny" in strings(dig(one, "spec", "validationActions"))
+    }
+    text = "\n".join(str(one.get("spec")) for one in facts.cluster.all(ADMISSION_POLICY) if name_of(one) in enforced)
+    missing = [name for name, words in _RULES if not any(word in text for word in words)]
+    if missing:
+        return failed(
+            f"no ValidatingAdmissionPolicy enforces: {', '.join(missing)}",
+            "enforce these rules; a webhook of another project may do it without being seen here",
+        )
+    return passed("policies enforce requests equal to limits, tolerations and node affinity")
+
+
+def _shared_gpus(facts: ReadinessFacts) -> Outcome:
+    shared = [node for node in gpu_nodes(facts.cluster) if _is_shared(node)]
+    if not shared:
+        return not_applicable("no node shares its GPUs by time-slicing or MPS")
+    mixed = []
+    for node in shared:
+        tenants = sorted({key_of(pod)[0] for pod in facts.cluster.pods_on(name_of(node)) if device_requests(pod)})
+        if len(tenants) > 1:
+            mixed.append(f"{name_of(node)}: {', '.join(tenants[:4])}")
+    if mixed:
+        return failed(
+            f"tenants share GPUs without isolation of memory and faults: {few(mixed)}",
+            "use MIG instances for pools of several tenants, or a pool for each tenant",
+            "shoal explain mig",
+        )
+    return passed(f"{len(shared)} nodes share GPUs, each within one namespace")
+
+
+def _is_shared(node: Obj) -> bool:
+    labels = labels_of(node)
+    strategy, replicas = labels.get(_SHARING, ""), labels.get(_REPLICAS, "")
+    return strategy in ("time-slicing", "mps") or (replicas.isdigit() and int(replicas) > 1)
+
+
+_TENANTS = (POD, NAMESPACE, LOCAL_QUEUE)
+CHECKS = (
+    ReadinessCheck("pod-security", "Namespaces with GPUs enforce restricted", _pod_security, _TENANTS),
+    ReadinessCheck("network-policies", "Namespaces with GPUs are isolated", _network, (*_TENANTS, NETWORK_POLICY)),
+    ReadinessCheck("device-files", "Device files are restricted on the hosts", _device_files, (NODE,)),
+    ReadinessCheck("driver-updates", "Drivers are updated node by node", _driver_updates, (CLUSTER_POLICY,)),
+    ReadinessCheck(
+        "admission-rules",
+        "Admission checks requests, tolerations, affinity",
+        _admission,
+        (ADMISSION_POLICY, ADMISSION_BINDING),
+    ),
+    ReadinessCheck("shared-gpus", "Tenants do not share a GPU without MIG", _shared_gpus, (NODE, POD)),
+)

@@ -1,0 +1,159 @@
+"""Requests for more quota, and what was granted: who asked, who granted, and until when.
+
+A request is a ConfigMap that members of the team create, so that nothing in it is proof. A grant is an annotation of
+the ResourceQuota, which they cannot write. A grant with an end is undone by `shoal tenant expire`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from shoal.policy.advice import Obj
+from shoal.policy.fields import dig, string_keys
+from shoal.policy.tenants.labels import GRANT, MANAGED_BY, MANAGER, TEAM_LABEL
+from shoal.policy.tenants.quotas import quota_item
+from shoal.units.errors import UserError, Where
+from shoal.units.numbers import whole_of
+
+REQUEST_LABEL: Final = "shoal.dev/quota-request"
+REQUESTED, GRANTED, ENDED = "QuotaRequested", "QuotaGranted", "QuotaGrantEnded"
+_ANNOTATION: Final = "shoal.dev/quota-decision"
+
+
+class QuotaGrant(msgspec.Struct, frozen=True, rename="camel"):
+    request: str
+    asked_by: str
+    granted_by: str
+    granted_at: str
+    until: str
+    """Empty: without an end."""
+    devices: dict[str, int]
+    former: dict[str, str]
+    """The items of the quota before, which hold again when the grant ends."""
+    reason: str = ""
+
+
+def request_object(namespace: str, team: str, name: str, devices: Mapping[str, int], told: Mapping[str, str]) -> Obj:
+    """`told`: who asks, when, until when, and why."""
+    data = {**told, "devices": msgspec.json.encode(dict(devices)).decode()}
+    labels = {REQUEST_LABEL: "pending", TEAM_LABEL: team, MANAGED_BY: MANAGER}
+    meta = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+class RequestRow(msgspec.Struct, frozen=True, rename="camel"):
+    namespace: str
+    name: str
+    state: str
+    devices: str
+    asked_by: str
+    """As the request says; members of the team can write anything."""
+    until: str
+    reason: str
+
+
+def request_rows(requests: Iterable[Obj]) -> list[RequestRow]:
+    return sorted((_request_row(one) for one in requests), key=lambda row: (row.namespace, row.name))
+
+
+def _request_row(request: Obj) -> RequestRow:
+    data = string_keys(request.get("data"))
+    try:
+        devices = ", ".join(f"{amount} {name}" for name, amount in requested_devices(request).items())
+    except UserError:
+        devices = "unreadable"
+    return RequestRow(
+        namespace=str(dig(request, "metadata", "namespace") or ""),
+        name=str(dig(request, "metadata", "name") or ""),
+        state=str(dig(request, "metadata", "labels", REQUEST_LABEL) or ""),
+        devices=devices,
+        asked_by=str(data.get("askedBy", "")),
+        until=str(data.get("until", "")),
+        reason=str(data.get("reason", "")),
+    )
+
+
+def requested_devices(request: Obj) -> dict[str, int]:
+    """Raises UserError for a ConfigMap that is no request."""
+    try:
+        found = msgspec.json.decode(str(dig(request, "data", "devices") or ""), type=dict[str, int])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        found = {}
+    if not found or any(amount < 0 or "/" not in name for name, amount in found.items()):
+        name = str(dig(request, "metadata", "name"))
+        raise UserError("names no amounts of devices", where=Where(obj=f"ConfigMap {name}", path="data.devices"))
+    return found
+
+
+def grant_of(quota: Obj) -> QuotaGrant | None:
+    raw = string_keys(dig(quota, "metadata", "annotations")).get(GRANT)
+    if not isinstance(raw, str):
+        return None
+    try:
+        return msgspec.json.decode(raw, type=QuotaGrant)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def is_over(grant: QuotaGrant, now: str) -> bool:
+    """`now`: in UTC, as the API writes times, so that texts compare as times."""
+    return bool(grant.until) and grant.until <= now
+
+
+def granting_patch(quota: Obj, grant: QuotaGrant) -> Obj:
+    """A merge patch of the ResourceQuota."""
+    hard = {quota_item(name): str(amount) for name, amount in grant.devices.items()}
+    return {
+        "metadata": {
+            "annotations": {GRANT: msgspec.json.encode(grant).decode()},
+            "resourceVersion": dig(quota, "metadata", "resourceVersion"),
+        },
+        "spec": {"hard": hard},
+    }
+
+
+def ending_patch(quota: Obj, grant: QuotaGrant) -> Obj:
+    """Back to the former items; those that there were not are removed."""
+    hard: dict[str, str | None] = {quota_item(name): None for name in grant.devices}
+    return {
+        "metadata": {"annotations": {GRANT: None}, "resourceVersion": dig(quota, "metadata", "resourceVersion")},
+        "spec": {"hard": {**hard, **grant.former}},
+    }
+
+
+def former_items(quota: Obj, devices: Mapping[str, int]) -> dict[str, str]:
+    hard = string_keys(dig(quota, "spec", "hard"))
+    earlier = grant_of(quota)
+    known = {**hard, **(earlier.former if earlier else {})}
+    return {item: str(known[item]) for name in devices if (item := quota_item(name)) in known}
+
+
+def queue_with(queue: Obj, amounts: Mapping[str, str]) -> Obj | None:
+    """The ClusterQueue with these nominal quotas; None if it has none of the resources."""
+    changed = False
+    groups = []
+    for group in dig(queue, "spec", "resourceGroups") or ():
+        flavors = []
+        for flavor in group.get("flavors") or ():
+            resources = []
+            for resource in flavor.get("resources") or ():
+                amount = amounts.get(str(resource.get("name")))
+                changed |= amount is not None
+                resources.append(resource if amount is None else {**resource, "nominalQuota": amount})
+            flavors.append({**flavor, "resources": resources})
+        groups.append({**group, "flavors": flavors})
+    return {**queue, "spec": {**queue["spec"], "resourceGroups": groups}} if changed else None
+
+
+def amounts_of(items: Mapping[str, str]) -> dict[str, str]:
+    """By resource, of items of a quota."""
+    return {name.removeprefix("requests."): amount for name, amount in items.items() if whole_of(amount) is not None}
+
+
+def decision_patch(state: str, by: str, when: str) -> Obj:
+    """Of the request."""
+    meta = {"labels": {REQUEST_LABEL: state}, "annotations": {_ANNOTATION: f"{state} by {by} at {when}"}}
+    return {"metadata": meta}

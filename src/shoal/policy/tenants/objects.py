@@ -1,0 +1,64 @@
+"""All objects of a team, in the order in which they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from shoal.policy.advice import Obj
+from shoal.policy.tenants.access import access_objects
+from shoal.policy.tenants.labels import BUDGET, labels
+from shoal.policy.tenants.network import network_policies
+from shoal.policy.tenants.priorities import PRIORITIES, priority_class, workload_priority_class
+from shoal.policy.tenants.quotas import (
+    device_amounts,
+    flavor,
+    hard_items,
+    limit_range,
+    queue_objects,
+    resource_quotas,
+)
+from shoal.policy.tenants.team import Team
+
+_PSA = "pod-security.kubernetes.io/"
+
+
+class TeamSurroundings(msgspec.Struct, frozen=True):
+    """What the objects of a team depend on in its cluster."""
+
+    advertised: Collection[str] = ()
+    """Names of GPUs that nodes advertise."""
+    device_classes: Collection[str] = ()
+    granted: Mapping[str, int] = {}
+    """Amounts of devices that replace those of the team for a time."""
+
+
+def shared_objects(team: Team) -> list[Obj]:
+    """Those that several teams use: created if they are missing, and never deleted with a team."""
+    return [
+        *(priority_class(name) for name in PRIORITIES),
+        *(workload_priority_class(name) for name in PRIORITIES),
+        flavor(team),
+    ]
+
+
+def team_objects(team: Team, around: TeamSurroundings) -> list[Obj]:
+    devices = device_amounts(team, around.advertised, around.granted)
+    return [
+        _namespace(team),
+        *resource_quotas(team, hard_items(team, devices, around.device_classes)),
+        limit_range(team),
+        *network_policies(team),
+        *access_objects(team),
+        *queue_objects(team, devices),
+    ]
+
+
+def _namespace(team: Team) -> Obj:
+    level = team.spec.pod_security
+    security = {f"{_PSA}{mode}": level for mode in ("enforce", "warn", "audit")}
+    meta: Obj = {"name": team.namespace, "labels": {**labels(team.name), **security}}
+    if team.spec.budget_per_month is not None:
+        meta["annotations"] = {BUDGET: f"{team.spec.budget_per_month:f}"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}

@@ -1,0 +1,158 @@
+"""The objects of a team count what they are meant to count, refuse no valid pod, and pass every rule of lint."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from shoal.api.plain_objects import PlainObject, PlainObjects
+from shoal.policy.admission.limit_ranges import complete, faults_of, set_defaults
+from shoal.policy.checks import reasons
+from shoal.policy.lint import lint_files
+from shoal.policy.object_set import ObjectSet
+from shoal.policy.tenants.attempts import pod
+from shoal.policy.tenants.objects import TeamSurroundings, shared_objects, team_objects
+from shoal.policy.tenants.team import Team, read_team
+from shoal.units.errors import Where
+
+Obj = dict[str, Any]
+FULL = {
+    "quota": {
+        "gpus": 16,
+        "resources": {"nvidia.com/mig-1g.10gb": 7},
+        "cpu": "128",
+        "memory": "1Ti",
+        "storage": "2Ti",
+        "claims": 10,
+        "pods": 100,
+    },
+    "members": {"admins": ["user:ann"], "developers": ["devs", "serviceaccount:ci/runner"], "viewers": ["all"]},
+    "network": {
+        "allowFrom": ["gateway"],
+        "egress": [{"cidr": "10.9.0.0/16", "ports": [6379]}],
+        "webhookPorts": [9443],
+    },
+    "queue": {"cohort": "shared-gpus", "borrow": 4, "weight": 2},
+    "budgetPerMonth": "20000.50",
+}
+
+
+def made(spec: Obj, **around: Any) -> list[Obj]:
+    return team_objects(_team(spec), TeamSurroundings(**around))
+
+
+def _team(spec: Obj) -> Team:
+    return read_team({"apiVersion": "shoal.dev/v1alpha1", "kind": "Team", "metadata": {"name": "team-a"}, "spec": spec})
+
+
+def _of(objects: list[Obj], kind: str, name: str = "") -> Obj:
+    return next(obj for obj in objects if obj["kind"] == kind and name in ("", obj["metadata"]["name"]))
+
+
+def test_the_quota_counts_requests_and_never_limits_of_devices() -> None:
+    hard = _of(made(FULL), "ResourceQuota", "team-quota")["spec"]["hard"]
+    assert hard == {
+        "requests.nvidia.com/gpu": "16",
+        "requests.nvidia.com/mig-1g.10gb": "7",
+        "requests.nvidia.com/gpu.shared": "0",
+        "requests.cpu": "128",
+        "requests.memory": "1Ti",
+        "requests.storage": "2Ti",
+        "persistentvolumeclaims": "10",
+        "pods": "100",
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
+    }
+
+
+def test_every_other_name_of_gpus_in_the_cluster_is_closed() -> None:
+    found = made(FULL, advertised=["nvidia.com/mig-3g.40gb", "nvidia.com/gpu"], device_classes=["gpu.nvidia.com"])
+    hard = _of(found, "ResourceQuota", "team-quota")["spec"]["hard"]
+    assert hard["requests.nvidia.com/mig-3g.40gb"] == "0"
+    assert hard["gpu.nvidia.com.deviceclass.resource.k8s.io/devices"] == "0"
+    assert hard["requests.nvidia.com/gpu"] == "16"
+
+
+def test_devices_of_claims_are_counted_by_their_class() -> None:
+    name = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"
+    hard = _of(made({"quota": {"resources": {name: 4}}}, device_classes=["gpu.nvidia.com"]), "ResourceQuota")["spec"]
+    assert hard["hard"][name] == "4"
+
+
+def test_a_grant_raises_quota_and_queue_alike() -> None:
+    found = made(FULL, granted={"nvidia.com/gpu": 24})
+    assert _of(found, "ResourceQuota", "team-quota")["spec"]["hard"]["requests.nvidia.com/gpu"] == "24"
+    flavor = _of(found, "ClusterQueue")["spec"]["resourceGroups"][0]["flavors"][0]
+    assert next(one for one in flavor["resources"] if one["name"] == "nvidia.com/gpu") == {
+        "name": "nvidia.com/gpu",
+        "nominalQuota": "24",
+        "borrowingLimit": "4",
+    }
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 8])
+def test_the_limit_range_blocks_no_valid_pod_and_gives_none_a_gpu(gpus: int) -> None:
+    limits = copy.deepcopy(_of(made(FULL), "LimitRange"))
+    complete(limits)
+    found = pod("team-a", gpus)
+    found["spec"]["containers"].append({"name": "sidecar", "image": "x"})
+    set_defaults(found, limits)
+    assert faults_of(found, limits) == []
+    sidecar = found["spec"]["containers"][1]["resources"]
+    assert sidecar == {"requests": {"cpu": "1", "memory": "4Gi"}}
+
+
+def test_priorities_that_the_team_may_not_use_have_no_pods() -> None:
+    denied = _of(made({"priorities": ["batch"]}), "ResourceQuota", "team-denied-priorities")["spec"]
+    assert denied["hard"] == {"pods": "0"}
+    assert denied["scopeSelector"]["matchExpressions"][0]["values"] == [
+        "production",
+        "research",
+        "system-cluster-critical",
+        "system-node-critical",
+    ]
+
+
+def test_no_role_may_change_its_own_limits() -> None:
+    for role in (obj for obj in made(FULL) if obj["kind"] == "Role"):
+        for rule in role["rules"]:
+            is_writing = not set(rule["verbs"]) <= {"get", "list", "watch"}
+            guarded = {"resourcequotas", "limitranges", "networkpolicies", "localqueues", "namespaces", "nodes"}
+            assert "*" not in (*rule["verbs"], *rule["resources"], *rule["apiGroups"])
+            assert "impersonate" not in rule["verbs"]
+            assert not (is_writing and guarded & set(rule["resources"])), role["metadata"]["name"]
+
+
+def test_viewers_do_not_read_secrets() -> None:
+    rules = _of(made(FULL), "Role", "team-viewer")["rules"]
+    assert not [rule for rule in rules if "secrets" in rule["resources"]]
+
+
+def test_members_are_groups_users_and_accounts() -> None:
+    found = {obj["metadata"]["name"]: obj["subjects"] for obj in made(FULL) if obj["kind"] == "RoleBinding"}
+    group = "rbac.authorization.k8s.io"
+    assert found["team-admin"] == [{"apiGroup": group, "kind": "User", "name": "ann"}]
+    assert found["team-developer"] == [
+        {"apiGroup": group, "kind": "Group", "name": "devs"},
+        {"kind": "ServiceAccount", "namespace": "ci", "name": "runner"},
+    ]
+
+
+def test_only_the_namespace_of_the_team_may_submit_to_its_queue() -> None:
+    spec = _of(made(FULL), "ClusterQueue")["spec"]
+    assert spec["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "team-a"}}
+    assert spec["fairSharing"] == {"weight": "2"}
+
+
+def test_a_team_without_quota_has_no_queue() -> None:
+    assert not [obj for obj in made({}) if obj["kind"] in ("ClusterQueue", "LocalQueue")]
+
+
+@pytest.mark.parametrize("spec", [FULL, {}, {"quota": {"gpus": 4}}], ids=["full", "name alone", "GPUs"])
+def test_lint_finds_nothing_in_the_objects(spec: Obj) -> None:
+    objects = [*shared_objects(_team(spec)), *made(spec)]
+    plain = [PlainObject(Where(file="team", document=at), obj) for at, obj in enumerate(objects, 1)]
+    found = lint_files(PlainObjects(plain), ObjectSet(objects), frozenset(reasons())).findings
+    assert [(one.rule, one.object, one.message) for one in found] == []
