@@ -15,12 +15,17 @@ from shoal.cli.object_source import Files, Namespace
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shoal.client.http.access import Access
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
     from shoal.policy.diagnosis.verdicts import DiagnosisResult, Patient, SubjectKind
+    from shoal.store.diagnosed_objects import DiagnosedObjects
 
 _NAMESPACED = ("pod", "job", "queue")
 _MOST_BYTES = 256 << 20
 _DEFAULT = "default"
+_PATIENCE_S = 20.0
 
 
 def _kinds(incomplete: str) -> list[str]:
@@ -116,26 +121,58 @@ def _facts(
     """With the namespace of the subject, as it is found."""
     import msgspec
 
-    from shoal.cli.cluster_access import announce, speak
-    from shoal.cli.progress import long_work
+    from shoal.cli.cluster_access import announce
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
-    from shoal.store.diagnosed_objects import DiagnosedObjects, read_diagnosed_objects
+    from shoal.store.diagnosed_objects import DiagnosedObjects
+
+    metrics = read_input(options.metrics, "--metrics") if options.metrics else None
+
+    def facts_of(read: DiagnosedObjects, default: str) -> tuple[DiagnosedCluster, Patient]:
+        facts = DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=metrics)
+        if patient.kind in _NAMESPACED and not patient.namespace:
+            return facts, msgspec.structs.replace(patient, namespace=_namespace(facts, patient, default))
+        return facts, patient
 
     if options.filename:
-        read, default = DiagnosedObjects(objects=plain_objects(options.filename)), ""
+        facts, named = facts_of(DiagnosedObjects(objects=plain_objects(options.filename)), "")
     else:
         cluster = access.access()
         announce(cluster)
-        with long_work(f"reading the cluster {cluster.name or cluster.server}"):
-            read = speak(cluster, read_diagnosed_objects)
-        default = cluster.namespace
-    metrics = read_input(options.metrics, "--metrics") if options.metrics else None
-    facts = DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=metrics)
-    if patient.kind in _NAMESPACED and not patient.namespace:
-        patient = msgspec.structs.replace(patient, namespace=_namespace(facts, patient, default))
-    if log is not None and patient.kind == "pod":
-        facts.logs[f"{patient.namespace}/{patient.name}"] = log
-    return facts, patient
+        facts, named = _read_live(cluster, lambda read: facts_of(read, cluster.namespace))
+    if log is not None and named.kind == "pod":
+        facts.logs[f"{named.namespace}/{named.name}"] = log
+    return facts, named
+
+
+def _read_live(
+    cluster: Access, facts_of: Callable[[DiagnosedObjects], tuple[DiagnosedCluster, Patient]]
+) -> tuple[DiagnosedCluster, Patient]:
+    """With the logs of the pods that do not run well, as far as the user may read them."""
+    import random
+
+    from shoal.cli.cluster_access import ended
+    from shoal.cli.progress import long_work
+    from shoal.client.http.api import KubeApi
+    from shoal.client.http.connection import Connection
+    from shoal.client.http.settings import KubeSettings
+    from shoal.policy.diagnosis.trees import pods_with_logs
+    from shoal.store.diagnosed_objects import read_diagnosed_objects
+    from shoal.store.pod_logs import LogBounds, logs_of
+
+    settings = KubeSettings(timeout_s=_PATIENCE_S)
+
+    async def work() -> tuple[DiagnosedCluster, Patient]:
+        api, connection = KubeApi(cluster, random.Random(), settings), Connection(cluster, settings)
+        try:
+            facts, named = facts_of(await read_diagnosed_objects(api))
+            facts.logs.update(await logs_of(connection, pods_with_logs(facts, named), LogBounds(1 << 20, 5_000)))
+            return facts, named
+        finally:
+            await connection.close()
+            await api.close()
+
+    with long_work(f"reading the cluster {cluster.name or cluster.server}"):
+        return ended(cluster, work)
 
 
 def _namespace(facts: DiagnosedCluster, patient: Patient, default: str) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from build.diagnosed_clusters import causes, diagnosed, pod_ended, running
+from build.diagnosed_clusters import causes, diagnosed, event, gpu_node, pod_ended, running, waiting
+from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
 from shoal.policy.diagnosis.log_patterns import PATTERNS
 from shoal.policy.diagnosis.log_reading import causes_in, logged_xid, read_log
-from shoal.policy.diagnosis.verdicts import RuledOut
+from shoal.policy.diagnosis.trees import pods_with_logs
+from shoal.policy.diagnosis.verdicts import Patient, RuledOut
+from shoal.policy.kinds import POD
+from shoal.policy.object_set import key_of
 
 FORMS: list[tuple[str, str]] = [
     ("CudaOutOfMemory", "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 15.78 GiB total)"),
@@ -168,6 +172,40 @@ def test_memory_and_a_log_are_two_causes() -> None:
     ended = pod_ended(137, "OOMKilled", memory="4Gi")
     logs = {"team/train": "NCCL INFO Using network Socket\n"}
     assert causes("pod", "team/train", ended, logs=logs) == ["ContainerOutOfMemory", "NcclOverSockets"]
+
+
+def test_the_logs_of_pods_that_do_not_run_well_are_wanted() -> None:
+    ended, other = pod_ended(1), running("well")
+    facts = DiagnosedCluster([ended, other, waiting("new")], {POD})
+    wanted = {
+        str(patient): ["/".join(key_of(pod)) for pod in pods_with_logs(facts, patient)]
+        for patient in (
+            Patient("cluster"),
+            Patient("node", "gpu-1"),
+            Patient("pod", "train", "team"),
+            Patient("pod", "well", "team"),
+            Patient("pod", "new", "team"),
+            Patient("queue", "q", "team"),
+        )
+    }
+    assert wanted == {
+        "cluster": ["team/train"],
+        "node gpu-1": ["team/train"],
+        "pod team/train": ["team/train"],
+        "pod team/well": ["team/well"],
+        "pod team/new": [],
+        "queue team/q": [],
+    }
+
+
+def test_an_error_of_a_node_is_not_said_of_its_pods_again() -> None:
+    broken, ended = gpu_node("gpu-1"), pod_ended(1)
+    told = event(broken, "GPUXidError", "GPU-1: Xid 79, GPU has fallen off the bus")
+    logs = {"team/train": "NVRM: Xid (PCI:0000:53:00): 79, pid=1\n"}
+    found = diagnosed("cluster", "", broken, ended, told, logs=logs)
+    assert [(each.id, each.subject) for each in found.causes if each.id == "Xid79"] == [("Xid79", "node gpu-1")]
+    alone = diagnosed("cluster", "", gpu_node("gpu-1"), ended, logs=logs)
+    assert [each.subject for each in alone.causes if each.id == "Xid79"] == ["pod team/train"]
 
 
 def test_a_pod_without_states_of_containers_and_without_a_log_is_not_checked() -> None:

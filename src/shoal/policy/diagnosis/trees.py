@@ -68,6 +68,27 @@ def names(facts: DiagnosedCluster, kind: SubjectKind) -> list[tuple[str, str]]:
     return sorted(key_of(obj) for each in kinds for obj in facts.all(each))
 
 
+def pods_with_logs(facts: DiagnosedCluster, patient: Patient) -> list[Obj]:
+    """The pods whose logs may show the cause: the subject itself, or those of it that do not run well."""
+    match patient.kind:
+        case "pod":
+            pod = facts.find(POD, patient.namespace, patient.name)
+            return [] if pod is None or is_waiting(pod) else [pod]
+        case "job":
+            job = next((one for one in jobs(facts) if key_of(one) == (patient.namespace, patient.name)), None)
+            return [] if job is None else _troubled(pods_of(facts, job))
+        case "node":
+            return _troubled(pod for pod in facts.pods if dig(pod, "spec", "nodeName") == patient.name)
+        case "cluster":
+            return _troubled(facts.pods)
+        case _:
+            return []
+
+
+def _troubled(pods: Iterable[Obj]) -> list[Obj]:
+    return [pod for pod in pods if not is_waiting(pod) and _has_trouble(pod)]
+
+
 def _node(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
     yield from lost_node(facts, node)
     yield from gpu_stack(facts, node)
@@ -157,15 +178,25 @@ def _gpu(facts: DiagnosedCluster, uuid: str) -> Iterator[Verdict]:
 
 
 def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
-    """Everything that is wrong; the result has only sums of what works."""
-    yield from _of_nodes(facts)
+    """Everything that is wrong; the result has only sums of what works. What is wrong with a node is not said of its
+    pods again.
+    """
+    of_nodes = list(_of_nodes(facts))
+    yield from of_nodes
+    reported = {(each.subject, each.id) for each in of_nodes if isinstance(each, FoundCause)}
     missing = facts.not_run("cluster", "pods", POD)
     if missing is not None:
         yield missing
     waiting = [pod for pod in facts.pods if is_waiting(pod)]
     broken = [pod for pod in facts.pods if not is_waiting(pod) and _has_trouble(pod)]
     yield from _condensed(_alike(facts, waiting), "pods")
-    yield from _condensed((each for pod in broken for each in container_ends(facts, pod)), "pods")
+    ended = [
+        each
+        for pod in broken
+        for each in container_ends(facts, pod)
+        if not isinstance(each, FoundCause) or (f"node {dig(pod, 'spec', 'nodeName')}", each.id) not in reported
+    ]
+    yield from _condensed(ended, "pods")
     for job in jobs(facts):
         yield from _condensed((*job_progress(facts, job), *queued_job(facts, job)), "jobs")
     unadmitted = [one for one in facts.all(WORKLOAD) if is_unadmitted(one)]

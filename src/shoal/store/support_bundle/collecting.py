@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any
 
 import msgspec
 
@@ -17,24 +16,19 @@ from shoal.client.item import Obj
 from shoal.client.kind import CONFIG_MAPS, DAEMON_SETS, DEPLOYMENTS, EVENTS, NODES, PODS, Kind
 from shoal.client.port import Api, Select
 from shoal.client.refusals import BusyError, RefusedError
+from shoal.store.pod_logs import LogBounds, Requests, container_log
 from shoal.store.support_bundle.archive import BundleArchive
 from shoal.store.support_bundle.secrets_in_text import value_without_secrets, without_secrets
 
 _OWN = "app.kubernetes.io/name=shoal"
 _PARTS = (DEPLOYMENTS, DAEMON_SETS, PODS)
-_MOST_LOG_BYTES, _MOST_LINES = 2 << 20, 20_000
+_BOUNDS = LogBounds(2 << 20, 20_000)
 _MOST_EVENTS = 5_000
 _DRIVER = "nvidia.com/cuda.driver-version.full"
 _EVENT_FIELDS = (
     *("type", "reason", "message", "note", "count", "firstTimestamp", "lastTimestamp", "eventTime", "action"),
     *("involvedObject", "regarding", "source", "reportingComponent", "reportingController", "series"),
 )
-
-
-class Requests(Protocol):
-    """Requests for what is no object: `Connection.ask`."""
-
-    async def ask(self, method: str, path: str, query: dict[str, str]) -> bytes: ...
 
 
 class BundleSource:
@@ -67,16 +61,12 @@ class BundleSource:
     async def _log(self, pod: Obj, container: str, *, is_former: bool) -> None:
         meta = pod["metadata"]
         name = f"logs/{meta['namespace']}/{meta['name']}/{container}{'.previous' if is_former else ''}.log"
-        query = {"container": container, "limitBytes": str(_MOST_LOG_BYTES), "tailLines": str(_MOST_LINES)}
-        if is_former:
-            query["previous"] = "true"
-        path = f"/api/v1/namespaces/{quote(meta['namespace'])}/pods/{quote(meta['name'])}/log"
         try:
-            data = await self._requests.ask("GET", path, query)
+            text = await container_log(self._requests, pod, container, _BOUNDS, is_former=is_former)
         except (RefusedError, BusyError) as error:
             self._archive.leave_out(name, str(error))
             return
-        self._archive.add(name, without_secrets(data.decode("utf-8", "replace")).encode())
+        self._archive.add(name, without_secrets(text).encode())
 
     async def _part(self, name: str, read: Callable[[], Awaitable[object]]) -> None:
         try:
