@@ -247,9 +247,6 @@ def _nccl_topology(facts: ReadinessFacts) -> Outcome:
 
 
 def _fabric(facts: ReadinessFacts) -> Outcome:
-    done = facts.smoke.get("fabric")
-    if done is not None:
-        return done
     nodes = gpu_nodes(facts.cluster)
     if len(nodes) < 2:
         return not_applicable("fewer than two nodes have GPUs")
