@@ -128,8 +128,8 @@ class SmokeTests:
         gpus, node = max(((_gpus(node), node) for node in nodes), key=lambda pair: pair[0])
         if gpus < 2:
             return not_applicable("no node has two whole GPUs")
-        command = ("all_reduce_perf", "-b", "8", "-e", "1G", "-f", "2", "-g", str(gpus))
-        pod = await self._ended_pod(pod_object("all-reduce", image, {_GPU: gpus}, command))
+        program = ("all_reduce_perf", "-b", "8", "-e", "1G", "-f", "2", "-g", str(gpus))
+        pod = await self._ended_pod(pod_object("all-reduce", image, {_GPU: gpus}, program))
         has_nvlink = (node["metadata"].get("labels") or {}).get(NVLINK) == "true"
         where = f"{gpus} GPUs of node {_node_of(pod)}"
         return all_reduce_outcome(await self._log("all-reduce"), _NVLINK_GB_S if has_nvlink else 0, where)
