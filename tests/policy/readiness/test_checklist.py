@@ -142,6 +142,19 @@ def _node(**labels: str) -> Object:
             ),
         ),
         (
+            "admission-rules",
+            thing(
+                "admissionregistration.k8s.io/v1",
+                "ValidatingAdmissionPolicyBinding",
+                "gpus",
+                spec={
+                    "policyName": "gpus",
+                    "validationActions": ["Deny"],
+                    "matchResources": {"namespaceSelector": {"matchLabels": {"other": "x"}}},
+                },
+            ),
+        ),
+        (
             "network-policies",
             thing(
                 "networking.k8s.io/v1",
