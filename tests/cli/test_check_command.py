@@ -44,7 +44,7 @@ def test_a_page_shows_text_of_objects_as_text(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("--fix",), "corrects a cluster, not files"), (("-o", "pdf"), "html")],
+    [(("--fix",), "is for a cluster, not for files"), (("-o", "pdf"), "html")],
 )
 def test_wrong_options_end_with_2(
     arguments: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

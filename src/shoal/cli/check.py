@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
     from shoal.policy.readiness.outcomes import Outcome, ReadinessReport
 
+_ALL = "all"
+_PATIENCE_S = 30.0
 _FORMATS = ("table", *FOR_PROGRAMS, "html")
+
+
+def _smoke_names(incomplete: str) -> list[str]:
+    from shoal.policy.readiness.checklist import RUNNABLE
+
+    return [name for name in (*RUNNABLE, _ALL) if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +44,24 @@ class CheckOptions:
         bool,
         typer.Option("--fix", help="Apply corrections that change nothing for what runs, then check again."),
     ] = False
+    smoke: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--smoke",
+            metavar="NAME",
+            help="Run this smoke test in a namespace of its own, or all; may be given several times.",
+            autocompletion=_smoke_names,
+        ),
+    ] = None
+    nccl_image: Annotated[
+        str, typer.Option("--nccl-image", metavar="IMAGE", help="An image with all_reduce_perf, for all-reduce.")
+    ] = ""
+    replicas: Annotated[
+        int, typer.Option("--replicas", metavar="N", min=1, max=1000, help="The replicas of scale-from-zero.")
+    ] = 2
+    smoke_timeout: Annotated[
+        int, typer.Option("--smoke-timeout", metavar="SECONDS", min=1, help="The time limit of each smoke test.")
+    ] = 300
     output: Annotated[
         str,
         typer.Option(
@@ -49,14 +76,54 @@ def check(options: CheckOptions, access: AccessOptions) -> None:
     from shoal.units.errors import UserError, Where
 
     checked(options.output, _FORMATS)
-    if options.filename and options.fix:
-        raise UserError("corrects a cluster, not files", where=Where(path="--fix"), fix="leave out -f")
+    chosen = _chosen(options.smoke or ())
+    for option, is_given in (("--fix", options.fix), ("--smoke", bool(chosen))):
+        if options.filename and is_given:
+            raise UserError("is for a cluster, not for files", where=Where(path=option), fix="leave out -f")
     cluster = None if options.filename else access.access()
-    report = _report(options, cluster, {})
+    smoke = _smoke_tested(options, cluster, chosen) if cluster is not None and chosen else {}
+    report = _report(options, cluster, smoke)
     if options.fix and cluster is not None and _corrected(cluster, report):
-        report = _report(options, cluster, {})
+        report = _report(options, cluster, smoke)
     _show(report, options.output, cluster)
     raise typer.Exit(DONE if report.is_ready else FAILED)
+
+
+def _chosen(names: Sequence[str]) -> list[str]:
+    """In the order of the checklist. Raises UserError."""
+    from shoal.cli.known_names import check_known
+    from shoal.policy.readiness.checklist import RUNNABLE
+    from shoal.units.errors import Where
+
+    for name in names:
+        check_known(name, (*RUNNABLE, _ALL), "smoke test", Where(path="--smoke"))
+    return [name for name in RUNNABLE if name in names or _ALL in names]
+
+
+def _smoke_tested(options: CheckOptions, cluster: Access, names: Sequence[str]) -> dict[str, Outcome]:
+    import random
+
+    from shoal.cli.cluster_access import announce, ended
+    from shoal.client.clock import WallClock
+    from shoal.client.http.api import KubeApi
+    from shoal.client.http.connection import Connection
+    from shoal.client.http.settings import KubeSettings
+    from shoal.wiring.smoke_tests.running import SmokeSettings, SmokeTests
+
+    announce(cluster, changes=True)
+    settings = KubeSettings(timeout_s=_PATIENCE_S)
+    wanted = SmokeSettings(float(options.smoke_timeout), options.replicas, options.nccl_image)
+
+    async def work() -> dict[str, Outcome]:
+        api, logs = KubeApi(cluster, random.Random(), settings), Connection(cluster, settings)
+        try:
+            tests = SmokeTests(api, logs, WallClock(), wanted)
+            return await tests.run(names, lambda text: typer.echo(text, err=True))
+        finally:
+            await logs.close()
+            await api.close()
+
+    return ended(cluster, work)
 
 
 def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outcome]) -> ReadinessReport:

@@ -53,7 +53,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "web": ("shoal web", "shoal web --host 0.0.0.0 --tls-cert-file web.crt --tls-private-key-file web.key"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),
     "xid": ("shoal xid 48",),
-    "check": ("shoal check", "shoal check -o html > readiness.html", "shoal check -f snapshot.json"),
+    "check": (
+        "shoal check",
+        "shoal check -o html > readiness.html",
+        "shoal check --smoke vectoradd --smoke scale-from-zero",
+    ),
     "tenant": ("shoal tenant apply team.yaml", "shoal tenant check team-a"),
     "tenant apply": (
         "shoal tenant apply team.yaml --dry-run",

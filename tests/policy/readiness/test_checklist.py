@@ -142,6 +142,19 @@ def _node(**labels: str) -> Object:
             ),
         ),
         (
+            "admission-rules",
+            thing(
+                "admissionregistration.k8s.io/v1",
+                "ValidatingAdmissionPolicyBinding",
+                "gpus",
+                spec={
+                    "policyName": "gpus",
+                    "validationActions": ["Deny"],
+                    "matchResources": {"namespaceSelector": {"matchLabels": {"other": "x"}}},
+                },
+            ),
+        ),
+        (
             "network-policies",
             thing(
                 "networking.k8s.io/v1",
@@ -155,6 +168,30 @@ def _node(**labels: str) -> Object:
 def test_one_fault_fails_its_check(name: str, obj: Object) -> None:
     assert _changed(name) == "pass"
     assert _changed(name, obj) == "fail"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "place", "image", "status"),
+    [
+        ("gpu-operator", "Deployment", "gpu-operator/gpu-operator", "gpu-operator:v25.10.0", {"replicas": 1}),
+        ("admission", "Deployment", "kueue-system/kueue-controller-manager", "kueue:v0.14.0", {"replicas": 1}),
+        ("exporter", "DaemonSet", "gpu-operator/nvidia-dcgm-exporter", "x:1", {"desiredNumberScheduled": 2}),
+    ],
+)
+def test_a_program_without_a_ready_pod_is_no_program(
+    name: str, kind: str, place: str, image: str, status: Object
+) -> None:
+    obj = program(kind, place, image)
+    obj["status"] = status
+    queue = thing("kueue.x-k8s.io/v1beta2", "ClusterQueue", "team")
+    assert _changed(name, obj, queue) == "fail"
+
+
+@pytest.mark.parametrize(("state", "expected"), [("ready", "pass"), ("notReady", "manual")])
+def test_a_version_of_the_toolkit_that_is_only_asked_for_is_not_there(state: str, expected: str) -> None:
+    policy = thing("nvidia.com/v1", "ClusterPolicy", "p", spec={"toolkit": {"version": "v1.18.0"}})
+    policy["status"] = {"state": state}
+    assert checked_items(*bare(), policy)["toolkit"].state == expected
 
 
 def test_a_version_that_is_no_number_is_for_a_person() -> None:

@@ -146,6 +146,18 @@ def test_only_the_namespace_of_the_team_may_submit_to_its_queue() -> None:
     assert spec["fairSharing"] == {"weight": "2"}
 
 
+def test_the_namespace_enforces_the_rules_that_the_isolation_needs() -> None:
+    labels = _of(made({"quota": {"gpus": 8, "gpusPerPod": 4}}), "Namespace")["metadata"]["labels"]
+    rules = {key.partition("/")[2]: value for key, value in labels.items() if key.startswith("admission.shoal.dev/")}
+    assert rules == {
+        "VisibleDevicesByHand": "enforce",
+        "GpuWithoutRequest": "enforce",
+        "PrivilegedContainer": "enforce",
+        "OverNamespaceMaximum": "enforce",
+        "max-gpus-per-pod": "4",
+    }
+
+
 def test_a_team_without_quota_has_no_queue() -> None:
     assert not [obj for obj in made({}) if obj["kind"] in ("ClusterQueue", "LocalQueue")]
 

@@ -42,6 +42,15 @@ def programs(facts: DiagnosedCluster, *words: str) -> list[Obj]:
     ]
 
 
+def is_down(program: Obj) -> bool:
+    """Whether its status says that none of its pods is ready."""
+    status = string_keys(program.get("status"))
+    wanted, ready = status.get("replicas"), status.get("availableReplicas")
+    if program.get("kind") == "DaemonSet":
+        wanted, ready = status.get("desiredNumberScheduled"), status.get("numberReady")
+    return isinstance(wanted, int) and wanted > 0 and not ready
+
+
 def _named_so(obj: Obj) -> Iterator[str]:
     yield name_of(obj)
     labels = labels_of(obj)

@@ -21,6 +21,7 @@ from shoal.policy.readiness.gpu_software import (
     SERVICE_MONITOR,
     gpu_nodes,
     images_of,
+    is_down,
     name_list,
     numbers_of,
     programs,
@@ -54,6 +55,9 @@ def _operator(facts: ReadinessFacts) -> Outcome:
         for one in programs(cluster, "gpu-operator")
         if one.get("kind") == "Deployment" and any("gpu-operator" in image for image in images_of(one))
     ]
+    down = [one for one in (*theirs, *own) if is_down(one)]
+    if down:
+        return failed(f"Deployment {name_list(down)} has no pod that is ready", "see why", "shoal doctor cluster")
     for one in theirs:
         tags = [tag for image in images_of(one) if "gpu-operator" in image and (tag := tag_of(image))]
         version = next((numbers_of(tag) for tag in tags if numbers_of(tag)), ())
@@ -112,13 +116,14 @@ def _toolkit(facts: ReadinessFacts) -> Outcome:
         for image in images_of(one)
         if "toolkit" in image and (tag := tag_of(image))
     ]
-    tags += [
-        str(version)
-        for policy in facts.cluster.all(CLUSTER_POLICY)
-        if dig(policy, "spec", "toolkit", "enabled") is not False
-        and (version := dig(policy, "spec", "toolkit", "version"))
-    ]
     versions = [(numbers_of(tag), tag) for tag in tags if numbers_of(tag)]
+    for policy in facts.cluster.all(CLUSTER_POLICY):
+        tag = str(dig(policy, "spec", "toolkit", "version") or "")
+        is_used = dig(policy, "spec", "toolkit", "enabled") is not False
+        # What a policy asks for is installed when it is ready; an insecure version is a fault before that.
+        is_ready = dig(policy, "status", "state") == "ready"
+        if is_used and numbers_of(tag) and (is_ready or numbers_of(tag) < _LEAST_TOOLKIT):
+            versions.append((numbers_of(tag), tag))
     if not versions:
         if not gpu_nodes(facts.cluster):
             return not_applicable(_NO_NODES)
@@ -144,6 +149,9 @@ def _exporter(facts: ReadinessFacts) -> Outcome:
         if not gpu_nodes(cluster):
             return not_applicable(_NO_NODES)
         return failed("no DaemonSet exports metrics of GPUs", "install an exporter", "shoal install")
+    down = [one for one in exporters if is_down(one)]
+    if down:
+        return failed(f"DaemonSet {name_list(down)} has no pod that is ready", "see why", "shoal doctor cluster")
     monitors = [
         one
         for one in cluster.all(SERVICE_MONITOR)
@@ -247,9 +255,6 @@ def _nccl_topology(facts: ReadinessFacts) -> Outcome:
 
 
 def _fabric(facts: ReadinessFacts) -> Outcome:
-    done = facts.smoke.get("fabric")
-    if done is not None:
-        return done
     nodes = gpu_nodes(facts.cluster)
     if len(nodes) < 2:
         return not_applicable("fewer than two nodes have GPUs")

@@ -19,7 +19,7 @@ from shoal.policy.kinds import (
     WORKLOAD_PRIORITY_CLASS,
 )
 from shoal.policy.pod_templates import GPU
-from shoal.policy.readiness.gpu_software import gpu_namespaces, gpu_nodes, name_list, programs
+from shoal.policy.readiness.gpu_software import gpu_namespaces, gpu_nodes, is_down, name_list, programs
 from shoal.policy.readiness.outcomes import (
     Outcome,
     ReadinessCheck,
@@ -39,7 +39,8 @@ _COUNTED = ("requests.cpu", "cpu"), ("requests.memory", "memory"), _CLAIMED
 
 
 def _admission(facts: ReadinessFacts) -> Outcome:
-    running = [one for one in programs(facts.cluster, *_QUEUED) if one.get("kind") == "Deployment"]
+    found = [one for one in programs(facts.cluster, *_QUEUED) if one.get("kind") == "Deployment"]
+    running = [one for one in found if not is_down(one)]
     queues = [*facts.cluster.all(CLUSTER_QUEUE), *facts.cluster.all(VOLCANO_QUEUE)]
     active = [one for one in queues if any(_is_active(each) for each in maps(dig(one, "status", "conditions")))]
     if running:

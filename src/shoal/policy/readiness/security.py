@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import device_requests, few, labels_of, name_of
 from shoal.policy.diagnosis.verdicts import shell_command
-from shoal.policy.fields import dig, string_keys, strings
+from shoal.policy.fields import dig, label_selector, string_keys, strings
 from shoal.policy.kinds import CLUSTER_POLICY, LOCAL_QUEUE, NAMESPACE, NETWORK_POLICY, NODE, POD, GroupKind
 from shoal.policy.object_set import key_of
 from shoal.policy.readiness.gpu_software import gpu_namespaces, gpu_nodes
@@ -23,9 +23,9 @@ ADMISSION_POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissio
 ADMISSION_BINDING = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding")
 _PSA = "pod-security.kubernetes.io/"
 _RULES = (
-    ("GPU requests equal limits", ("GPU requests must equal limits",)),
-    ("GPU pods tolerate the taint", ("GPU pods must tolerate nvidia.com/gpu taint",)),
-    ("GPU pods name their nodes", ("GPU pods must specify nodeAffinity for GPU nodes",)),
+    ("GPU requests equal limits", "GPU requests must equal limits"),
+    ("GPU pods tolerate the taint", "GPU pods must tolerate nvidia.com/gpu taint"),
+    ("GPU pods name their nodes", "GPU pods must specify nodeAffinity for GPU nodes"),
 )
 _NONE = "no namespace uses GPUs"
 _SHARING = "nvidia.com/gpu.sharing-strategy"
@@ -118,19 +118,37 @@ def _driver_updates(facts: ReadinessFacts) -> Outcome:
 
 
 def _admission(facts: ReadinessFacts) -> Outcome:
-    enforced = {
-        str(dig(one, "spec", "policyName"))
-        for one in facts.cluster.all(ADMISSION_BINDING)
-        if "Deny" in strings(dig(one, "spec", "validationActions"))
-    }
-    text = "\n".join(str(one.get("spec")) for one in facts.cluster.all(ADMISSION_POLICY) if name_of(one) in enforced)
-    missing = [name for name, words in _RULES if not any(word in text for word in words)]
-    if missing:
+    namespaces = gpu_namespaces(facts.cluster)
+    if not namespaces:
+        return not_applicable(_NONE)
+    objects = {name_of(one): one for one in facts.cluster.all(NAMESPACE)}
+    texts = {name_of(one): str(one.get("spec")) for one in facts.cluster.all(ADMISSION_POLICY)}
+    denying = [
+        one for one in facts.cluster.all(ADMISSION_BINDING) if "Deny" in strings(dig(one, "spec", "validationActions"))
+    ]
+    lacking = []
+    for name in namespaces:
+        labels = {"kubernetes.io/metadata.name": name, **labels_of(objects.get(name, {}))}
+        bound = [str(dig(one, "spec", "policyName")) for one in denying if _selects(one, labels)]
+        text = "\n".join(texts.get(policy, "") for policy in bound)
+        missing = [rule for rule, message in _RULES if message not in text]
+        if missing:
+            lacking.append(f"{name}: {', '.join(missing)}")
+    if lacking:
         return failed(
-            f"no ValidatingAdmissionPolicy enforces: {', '.join(missing)}",
+            f"no ValidatingAdmissionPolicy refuses pods that break these rules in {few(lacking)}",
             "enforce these rules; a webhook of another project may do it without being seen here",
+            "shoal policy preview",
+            "shoal policy generate --mode enforce | kubectl apply -f -",
         )
-    return passed("policies enforce requests equal to limits, tolerations and node affinity")
+    return passed(f"policies enforce requests equal to limits, tolerations and node affinity in {few(namespaces)}")
+
+
+def _selects(binding: Obj, labels: dict[str, str]) -> bool:
+    """Whether the binding holds in a namespace with these labels."""
+    raw = dig(binding, "spec", "matchResources", "namespaceSelector")
+    selector = label_selector(raw or {})
+    return selector is not None and selector.matches(labels)
 
 
 def _shared_gpus(facts: ReadinessFacts) -> Outcome:
@@ -167,7 +185,7 @@ CHECKS = (
         "admission-rules",
         "Admission checks requests, tolerations, affinity",
         _admission,
-        (ADMISSION_POLICY, ADMISSION_BINDING),
+        (*_TENANTS, ADMISSION_POLICY, ADMISSION_BINDING),
     ),
     ReadinessCheck("shared-gpus", "Tenants do not share a GPU without MIG", _shared_gpus, (NODE, POD)),
 )

@@ -188,7 +188,7 @@ def _pods(namespace: str, gpus: int) -> Iterator[Attempt]:
     visible = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
     service = _object("v1", "Service", _NAME, namespace, spec={"type": "LoadBalancer", "ports": [{"port": 80}]})
     enforce = "label the namespace pod-security.kubernetes.io/enforce=restricted"
-    admit = "enforce the admission rule about visible devices in this namespace"
+    admit = "install the admission rules: shoal policy generate | kubectl apply -f -"
     made: tuple[tuple[str, str, Obj, str, str], ...] = (
         ("privileged", "run a privileged pod", pod(namespace, container=privileged), security, enforce),
         ("host-path", "mount a device of the host", pod(namespace, volumes=device), security, enforce),

@@ -21,6 +21,8 @@ from shoal.policy.tenants.quotas import (
 )
 from shoal.policy.tenants.team import Team
 
+_ADMISSION = "admission.shoal.dev/"
+_ISOLATING = ("VisibleDevicesByHand", "GpuWithoutRequest", "PrivilegedContainer")
 _PSA = "pod-security.kubernetes.io/"
 
 
@@ -55,10 +57,19 @@ def team_objects(team: Team, around: TeamSurroundings) -> list[Obj]:
     ]
 
 
+def _rules(team: Team) -> dict[str, str]:
+    """The admission rules that the isolation needs. They hold where the policies of the rules are installed."""
+    found = {f"{_ADMISSION}{rule}": "enforce" for rule in _ISOLATING}
+    most = team.spec.quota.gpus_per_pod
+    if most is not None:
+        found |= {f"{_ADMISSION}OverNamespaceMaximum": "enforce", f"{_ADMISSION}max-gpus-per-pod": str(most)}
+    return found
+
+
 def _namespace(team: Team) -> Obj:
     level = team.spec.pod_security
     security = {f"{_PSA}{mode}": level for mode in ("enforce", "warn", "audit")}
-    meta: Obj = {"name": team.namespace, "labels": {**labels(team.name), **security}}
+    meta: Obj = {"name": team.namespace, "labels": {**labels(team.name), **security, **_rules(team)}}
     if team.spec.budget_per_month is not None:
         meta["annotations"] = {BUDGET: f"{team.spec.budget_per_month:f}"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}

@@ -32,6 +32,7 @@ USER_PREFIX, ACCOUNT_PREFIX = "user:", "serviceaccount:"
 
 class TeamQuota(ApiStruct, frozen=True, forbid_unknown_fields=True):
     gpus: Amount = 0
+    gpus_per_pod: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
     resources: dict[str, Amount] = field(default_factory=dict)
     """Other devices by their names: `nvidia.com/mig-1g.10gb: 7`."""
     cpu: Quantity | None = None
