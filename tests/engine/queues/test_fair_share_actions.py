@@ -113,6 +113,24 @@ def test_a_gang_of_which_one_pod_must_wait_only_gets_promises() -> None:
     assert (placed(plan), promised(plan)) == ([], ["g-0", "g-1"])
 
 
+def test_room_that_was_promised_to_a_pod_is_its_own_though_a_pod_before_it_in_its_job_waits_again() -> None:
+    world = FairWorld([2], queue("a"), queue("b", quota=2)).job("old", "b", on=["n0"])
+    world.job("x", "a", pods=2, minimum=1, on=["n0"])
+    world.cluster.mark_terminating("old-0")
+    assert promised(world.run("allocate")) == ["x-1"]
+    world.gone("old-0").gone("x-0", is_created_again=True).job("y", "b").job("z", "b")
+    assert placed(world.run("allocate")) == ["x-1", "y-0"]
+
+
+def test_the_same_holds_for_a_job_with_subgroups() -> None:
+    world = FairWorld([2], queue("a"), queue("b", quota=2)).job("old", "b", on=["n0"])
+    world.job("x", "a", pods=2, parts=[("p", 1)], on=["n0"])
+    world.cluster.mark_terminating("old-0")
+    assert promised(world.run("allocate")) == ["x-1"]
+    world.gone("old-0").gone("x-0", is_created_again=True).job("y", "b").job("z", "b")
+    assert placed(world.run("allocate")) == ["x-1", "y-0"]
+
+
 # -- reclaim -------------------------------------------------------------------------------------------------------
 
 
