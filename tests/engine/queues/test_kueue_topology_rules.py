@@ -208,4 +208,4 @@ def test_below_the_outermost_slices_the_smallest_host_comes_first_in_inner_layer
 def test_inner_layers_count_without_any_gate_in_the_configuration() -> None:
     assert "TASMultiLayerTopology" in Settings().gates
     world = TasWorld(hosts("b-r1-x1=3", "b-r1-x2=3", "b-r1-x3=3"))
-    assert world.refuses(pods(8, topology=required(BLOCK, layers=LAYERS)))
+    assert world.refuses(pods(8, topology=required(BLOCK, layers=LAYERS))).pod_set == "main"
