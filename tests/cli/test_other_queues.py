@@ -259,3 +259,59 @@ def test_queues_of_other_projects_alone_begin_on_the_first_line(doors: Doors) ->
     assert first == "queues of Volcano"
     # A blank line separates the projects.
     assert rest[rest.index("queues of KAI") - 1] == ""
+
+
+def shares(doors: Doors, *objects: Object) -> dict[str, Any]:
+    document = json.loads(doors.text("queue", "-o", "json", objects=list(objects)))
+    return {each["queue"]: each for each in document["others"]}
+
+
+GPUS = "nvidia.com/gpu"
+SHARED = [
+    node("n", 8),
+    vgroup("t/runs", 1, "busy", "Running", minResources={GPUS: 2}),
+    pod("t/runs-0", 2, on="n", annotations={GROUP: "runs"}),
+    pod("t/runs-1", 3, on="n", annotations={GROUP: "runs"}),
+    vgroup("t/admitted", 1, "calm", "Inqueue", minResources={GPUS: 2}),
+    pod("t/admitted-0", 2, annotations={GROUP: "admitted"}),
+    vgroup("t/next", 1, "calm", "Pending", minResources={GPUS: 8}),
+    pod("t/next-0", 8, annotations={GROUP: "next"}),
+]
+
+
+def test_a_queue_of_volcano_shows_its_weighted_share_and_what_is_admitted_or_elastic(doors: Doors) -> None:
+    """By weight each queue has half of eight GPUs; the busy one is not cut below that, and uses one more."""
+    found = shares(doors, *SHARED, volcano_queue("busy"), volcano_queue("calm"))
+    busy, calm = found["busy"], found["calm"]
+    assert (busy["used"][GPUS], busy["share"][GPUS], busy["elastic"][GPUS]) == (5, 4, 3)
+    assert (calm["share"][GPUS], calm["inqueue"][GPUS]) == (4, 2)
+    assert calm["used"].get(GPUS, 0) == busy["inqueue"].get(GPUS, 0) == 0
+
+
+def test_a_queue_of_volcano_that_declares_what_it_deserves_shows_that_and_its_guarantee(doors: Doors) -> None:
+    guarantee = {"resource": {GPUS: 2}}
+    found = shares(
+        doors,
+        *SHARED,
+        volcano_queue("busy", deserved={GPUS: 3}, capability={GPUS: 6}),
+        volcano_queue("calm", deserved={GPUS: 5}, guarantee=guarantee),
+    )
+    assert (found["busy"]["quota"][GPUS], found["busy"]["share"][GPUS], found["busy"]["limit"][GPUS]) == (3, 3, 6)
+    assert (found["calm"]["guarantee"][GPUS], found["calm"]["share"][GPUS]) == (2, 5)
+
+
+def test_what_a_queue_deserves_by_weight_may_be_a_part_of_a_gpu(doors: Doors) -> None:
+    found = shares(doors, *SHARED, volcano_queue("busy", weight=2), volcano_queue("calm"))
+    assert (found["busy"]["share"][GPUS], found["calm"]["share"][GPUS]) == (5, 3)
+    found = shares(doors, *SHARED[1:], node("n", 4), volcano_queue("busy", weight=2), volcano_queue("calm"))
+    assert round(found["busy"]["share"][GPUS], 2) == 2.67
+
+
+def test_each_project_has_its_own_headings(doors: Doors) -> None:
+    text = doors.text("queue", objects=[*SHARED, volcano_queue("busy"), volcano_queue("calm"), kai_queue("k")])
+    volcano, kai = text.split("queues of KAI")
+    assert volcano.splitlines()[1].split() == ["queue", "allocated", "deserved", "elastic", "inqueue", "wait"]
+    assert kai.splitlines()[1].split("  ")[0] == "queue"
+    assert {"allocated", "limit", "quota", "fair share", "wait"} <= {
+        each.strip() for each in kai.splitlines()[1].split("  ")
+    }
