@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from build.gpu_queues import gpu_queue, gpus
 from build.manifests import Object, as_file, kai_group, node, pod, thing, volcano_group
+from build.queue_manifests import flavor
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
@@ -315,3 +317,44 @@ def test_each_project_has_its_own_headings(doors: Doors) -> None:
     assert {"allocated", "limit", "quota", "fair share", "wait"} <= {
         each.strip() for each in kai.splitlines()[1].split("  ")
     }
+
+
+BOTH = [
+    node("n", 4),
+    kai_queue("team", quota=1, limit=1),
+    volcano_queue("small", 2),
+    pod("t/kai", 2, labels={KAI_QUEUE: "team"}),
+    vgroup("t/g", 1, "small"),
+    pod("t/g-0", 3, annotations={GROUP: "g"}),
+]
+
+
+@pytest.mark.parametrize(("name", "held"), [("", {"t/kai", "t/g-0"}), ("fairshare", {"t/kai"}), ("volcano", {"t/g-0"})])
+def test_a_discipline_decides_about_its_own_queues_only(name: str, held: set[str], doors: Doors) -> None:
+    option = ["--discipline", name] if name else []
+    rounds = json.loads(doors.text("decide", "--json", *option, objects=BOTH))["rounds"]
+    refused = {each["pod"] for each in rounds[0]["refused"] if "Kept by" in each["reason"]["message"]}
+    assert refused == held
+
+
+def test_kueues_queues_have_no_effect_under_another_discipline(doors: Doors) -> None:
+    objects = [*BOTH[:2], flavor(), *gpu_queue("full", gpus(0)), kai_queue("other")]
+    objects.append(pod("full/p", 1, labels={"kueue.x-k8s.io/queue-name": "full", KAI_QUEUE: "other"}))
+    assert doors.decided(*objects)["placed"] == []
+    found = json.loads(doors.text("decide", "--json", "--discipline", "fairshare", objects=objects))
+    assert [each["pod"] for each in found["rounds"][0]["placed"]] == ["full/p"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("kai", 'discipline "kai" not found; choose among kueue, fairshare, volcano'),
+        ("fairshar", "did you mean fairshare?"),
+        ("kueue", "the manifests have no queue of Kueue"),
+    ],
+)
+def test_a_discipline_that_is_unknown_or_has_no_queues_is_an_error(
+    name: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decide", "-f", as_file(tmp_path, *BOTH), "--discipline", name]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())

@@ -30,6 +30,7 @@ from shoal.sim import volcano_rounds
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.kai_queues import kai_queues
 from shoal.sim.kai_rounds import discipline_of, grouped
+from shoal.sim.queue_projects import queues_of_discipline
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
@@ -104,8 +105,11 @@ def loaded_of(
     policy: str = "Shoal",
     scheduler_config: Path | None = None,
     limits: Limits | None = None,
+    discipline: str = "",
 ) -> Loaded:
-    """The same of documents that have been read; nothing is said of what was left out."""
+    """The same of documents that have been read; nothing is said of what was left out. `discipline`: whose queues
+    decide; those of all that are present if it is empty."""
+    documents = queues_of_discipline(documents, discipline)
     profiles = _profiles(scheduler_config)
     builder = _policy(policy)
     added: dict[str, NodeAffinity | None] = {}
