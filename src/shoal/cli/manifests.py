@@ -70,15 +70,28 @@ class Loaded:
 
 
 def rounds_of(
-    loaded: Loaded, seed: int, *, steps: Sequence[Step] | None = None, keep_terminating: bool = False
+    loaded: Loaded,
+    seed: int,
+    *,
+    steps: Sequence[Step] | None = None,
+    keep_terminating: bool = False,
+    recreate: bool = False,
 ) -> Rounds:
-    """Its rounds, behind queues where there are any."""
+    """Its rounds, behind queues where there are any. `recreate`: evicted pods come back."""
     intake, placement = loaded.intake, loaded.placement
     disciplines = [each.steps() for each in (loaded.volcano, loaded.fairshare) if each is not None]
     if disciplines:
         steps = (*chain(*disciplines), *(STEPS if steps is None else steps))
     if loaded.queued is None:
-        return Rounds(intake, placement, seed=seed, now_s=loaded.now_s, steps=steps, keep_terminating=keep_terminating)
+        return Rounds(
+            intake,
+            placement,
+            seed=seed,
+            now_s=loaded.now_s,
+            steps=steps,
+            keep_terminating=keep_terminating,
+            recreate=recreate,
+        )
     queues, pods = loaded.queued.kueue.queues, loaded.queued.pods
     prover = None
     if queues.settings.placement == "proven":
@@ -91,6 +104,7 @@ def rounds_of(
         now_s=loaded.now_s,
         steps=steps,
         keep_terminating=keep_terminating,
+        recreate=recreate,
         prover=prover,
     )
 
