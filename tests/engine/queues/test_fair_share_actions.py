@@ -179,6 +179,28 @@ def test_no_reclaim_that_its_victim_would_take_back_at_once() -> None:
     assert stopped(world.run("allocate", "reclaim")) == []
 
 
+def test_a_job_that_would_be_served_first_and_reclaims_nothing_keeps_no_other_from_reclaiming() -> None:
+    """The claimant is nominated and comes first by that. Only what yielded itself would take its room back."""
+    inside = [queue("x", "one", weight=0), queue("y", "one", weight=3)]
+    world = FairWorld([3], queue("one", quota=None), queue("two", quota=1), *inside)
+    world.job("x0", "x", on=["n0"]).job("y0", "y", on=["n0"]).job("y1", "y", on=["n0"])
+    world.job("y2", "y").job("t0", "two")
+    plan = world.run("reclaim")
+    assert (stopped(plan), promised(plan)) == (["x0-0"], ["y2-0"])
+
+
+def test_work_that_may_not_be_stopped_keeps_its_place_before_work_that_may() -> None:
+    """The work of `a` is in its share, and it comes first in the line of victims. By the order of queues the pod beside
+    the claimant's would be placed again before it."""
+    inside = [queue("over", "b", weight=2), queue("mine", "b", quota=1)]
+    world = FairWorld([4], queue("top", quota=5, weight=0), queue("a", "top"), queue("b", "top"), *inside)
+    for at in range(3):
+        world.job(f"a{at}", "a", on=["n0"])
+    world.job("over0", "over", on=["n0"]).job("a3", "a").job("a4", "a").job("over1", "over").job("mine", "mine")
+    plan = world.run("reclaim")
+    assert (stopped(plan), promised(plan)) == (["over0-0"], ["mine-0"])
+
+
 def test_what_fits_elsewhere_is_moved_and_does_not_count_as_taken() -> None:
     world = FairWorld([3, 2], queue("a", quota=2, weight=3), queue("b", quota=2, weight=0))
     world.job("a0", "a", 2, on=["n0"]).job("a1", "a", 1, on=["n1"]).job("b0", "b", 2)
