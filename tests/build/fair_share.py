@@ -112,9 +112,15 @@ class FairWorld:
     def end(self, plan: Plan) -> None:
         """What was told to end has ended and is created again."""
         for key in [evict.pod for evict in plan.evicted] + [move.pod for move in plan.moved]:
-            pod = self.cluster.pods[key]
-            self.intake.apply(PodGone(key))
+            self.gone(key, is_created_again=True)
+
+    def gone(self, key: str, *, is_created_again: bool = False) -> FairWorld:
+        """A pod has left its node."""
+        pod = self.cluster.pods[key]
+        self.intake.apply(PodGone(key))
+        if is_created_again:
             self.intake.apply(PodArrived(key, pod.ask, pod.priority, who=pod.who))
+        return self
 
 
 def placed(plan: Plan) -> list[str]:

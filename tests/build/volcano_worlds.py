@@ -85,7 +85,7 @@ class World:
     ) -> World:
         """Each pod is its node, or empty if it waits; after `:` the cores it requests, 1 unless said, after `+` its
         priority."""
-        gpus = int(more.pop("gpus", 0))
+        gpus, claims = int(more.pop("gpus", 0)), more.pop("claims", ())
         group = GroupFacts(
             f"ns/{name}",
             minimum,
@@ -114,7 +114,8 @@ class World:
             body, _, rank = text.partition("+")
             place, _, cores = body.partition(":")
             milli = round(float(cores or 1) * 1000)
-            ask = Ask(requests=(("cpu", milli),) if milli else (), devices=WholeGpus(gpus) if gpus else None)
+            requests = (("cpu", milli),) if milli else ()
+            ask = Ask(requests=requests, devices=WholeGpus(gpus) if gpus else None, claims=claims)
             who = PodIdentity(traits=PodLabels(namespace), group=group_name, queue=queue, order=number, **of_pods)
             key = f"{name}-{number}"
             value = int(rank or 0)

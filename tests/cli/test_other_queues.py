@@ -8,27 +8,13 @@ from typing import Any
 
 import pytest
 
-from build.manifests import Object, as_file, kai_group, node, pod, thing, volcano_group
+from build.gpu_queues import gpu_queue, gpus
+from build.manifests import Object, as_file, kai_group, node, pod, thing
+from build.other_queues import KAI_QUEUE, kai_queue, vgroup, volcano_queue
+from build.queue_manifests import flavor
 from shoal.cli.main import main
 
 GROUP = "scheduling.k8s.io/group-name"
-KAI_QUEUE = "kai.scheduler/queue"
-
-
-def volcano_queue(name: str, gpus: int | None = None, **spec: Any) -> Object:
-    limit = {} if gpus is None else {"capability": {"nvidia.com/gpu": gpus}}
-    return thing("scheduling.volcano.sh/v1beta1", "Queue", name, spec={"weight": 1, **limit, **spec})
-
-
-def kai_queue(name: str, parent: str = "", quota: float = -1, limit: float = -1) -> Object:
-    share = {"quota": quota, "limit": limit, "overQuotaWeight": 1}
-    endless = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-    spec = {"parentQueue": parent, "resources": {"gpu": share, "cpu": endless, "memory": endless}}
-    return thing("scheduling.run.ai/v2", "Queue", name, spec=spec)
-
-
-def vgroup(name: str, minimum: int, queue: str, phase: str = "Inqueue", **spec: Any) -> Object:
-    return volcano_group(name, minimum, queue=queue, **spec) | {"status": {"phase": phase}}
 
 
 class Doors:
@@ -259,3 +245,100 @@ def test_queues_of_other_projects_alone_begin_on_the_first_line(doors: Doors) ->
     assert first == "queues of Volcano"
     # A blank line separates the projects.
     assert rest[rest.index("queues of KAI") - 1] == ""
+
+
+def shares(doors: Doors, *objects: Object) -> dict[str, Any]:
+    document = json.loads(doors.text("queue", "-o", "json", objects=list(objects)))
+    return {each["queue"]: each for each in document["others"]}
+
+
+GPUS = "nvidia.com/gpu"
+SHARED = [
+    node("n", 8),
+    vgroup("t/runs", 1, "busy", "Running", minResources={GPUS: 2}),
+    pod("t/runs-0", 2, on="n", annotations={GROUP: "runs"}),
+    pod("t/runs-1", 3, on="n", annotations={GROUP: "runs"}),
+    vgroup("t/admitted", 1, "calm", "Inqueue", minResources={GPUS: 2}),
+    pod("t/admitted-0", 2, annotations={GROUP: "admitted"}),
+    vgroup("t/next", 1, "calm", "Pending", minResources={GPUS: 8}),
+    pod("t/next-0", 8, annotations={GROUP: "next"}),
+]
+
+
+def test_a_queue_of_volcano_shows_its_weighted_share_and_what_is_admitted_or_elastic(doors: Doors) -> None:
+    """By weight each queue has half of eight GPUs; the busy one is not cut below that, and uses one more."""
+    found = shares(doors, *SHARED, volcano_queue("busy"), volcano_queue("calm"))
+    busy, calm = found["busy"], found["calm"]
+    assert (busy["used"][GPUS], busy["share"][GPUS], busy["elastic"][GPUS]) == (5, 4, 3)
+    assert (calm["share"][GPUS], calm["inqueue"][GPUS]) == (4, 2)
+    assert calm["used"].get(GPUS, 0) == busy["inqueue"].get(GPUS, 0) == 0
+
+
+def test_a_queue_of_volcano_that_declares_what_it_deserves_shows_that_and_its_guarantee(doors: Doors) -> None:
+    guarantee = {"resource": {GPUS: 2}}
+    found = shares(
+        doors,
+        *SHARED,
+        volcano_queue("busy", deserved={GPUS: 3}, capability={GPUS: 6}),
+        volcano_queue("calm", deserved={GPUS: 5}, guarantee=guarantee),
+    )
+    assert (found["busy"]["quota"][GPUS], found["busy"]["share"][GPUS], found["busy"]["limit"][GPUS]) == (3, 3, 6)
+    assert (found["calm"]["guarantee"][GPUS], found["calm"]["share"][GPUS]) == (2, 5)
+
+
+def test_what_a_queue_deserves_by_weight_may_be_a_part_of_a_gpu(doors: Doors) -> None:
+    found = shares(doors, *SHARED, volcano_queue("busy", weight=2), volcano_queue("calm"))
+    assert (found["busy"]["share"][GPUS], found["calm"]["share"][GPUS]) == (5, 3)
+    found = shares(doors, *SHARED[1:], node("n", 4), volcano_queue("busy", weight=2), volcano_queue("calm"))
+    assert round(found["busy"]["share"][GPUS], 2) == 2.67
+
+
+def test_each_project_has_its_own_headings(doors: Doors) -> None:
+    text = doors.text("queue", objects=[*SHARED, volcano_queue("busy"), volcano_queue("calm"), kai_queue("k")])
+    volcano, kai = text.split("queues of KAI")
+    assert volcano.splitlines()[1].split() == ["queue", "allocated", "deserved", "elastic", "inqueue", "wait"]
+    assert kai.splitlines()[1].split("  ")[0] == "queue"
+    assert {"allocated", "limit", "quota", "fair share", "wait"} <= {
+        each.strip() for each in kai.splitlines()[1].split("  ")
+    }
+
+
+BOTH = [
+    node("n", 4),
+    kai_queue("team", quota=1, limit=1),
+    volcano_queue("small", 2),
+    pod("t/kai", 2, labels={KAI_QUEUE: "team"}),
+    vgroup("t/g", 1, "small"),
+    pod("t/g-0", 3, annotations={GROUP: "g"}),
+]
+
+
+@pytest.mark.parametrize(("name", "held"), [("", {"t/kai", "t/g-0"}), ("fairshare", {"t/kai"}), ("volcano", {"t/g-0"})])
+def test_a_discipline_decides_about_its_own_queues_only(name: str, held: set[str], doors: Doors) -> None:
+    option = ["--discipline", name] if name else []
+    rounds = json.loads(doors.text("decide", "--json", *option, objects=BOTH))["rounds"]
+    refused = {each["pod"] for each in rounds[0]["refused"] if "Kept by" in each["reason"]["message"]}
+    assert refused == held
+
+
+def test_kueues_queues_have_no_effect_under_another_discipline(doors: Doors) -> None:
+    objects = [*BOTH[:2], flavor(), *gpu_queue("full", gpus(0)), kai_queue("other")]
+    objects.append(pod("full/p", 1, labels={"kueue.x-k8s.io/queue-name": "full", KAI_QUEUE: "other"}))
+    assert doors.decided(*objects)["placed"] == []
+    found = json.loads(doors.text("decide", "--json", "--discipline", "fairshare", objects=objects))
+    assert [each["pod"] for each in found["rounds"][0]["placed"]] == ["full/p"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("kai", 'discipline "kai" not found; choose among kueue, fairshare, volcano'),
+        ("fairshar", "did you mean fairshare?"),
+        ("kueue", "the manifests have no queue of Kueue"),
+    ],
+)
+def test_a_discipline_that_is_unknown_or_has_no_queues_is_an_error(
+    name: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["decide", "-f", as_file(tmp_path, *BOTH), "--discipline", name]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from build.gpu_queues import RECLAIMS, gpu_queue, gpu_workload, gpus
-from build.manifests import Object, as_file, node
+from build.manifests import Object, as_file, node, pod
+from build.other_queues import KAI_QUEUE, kai_queue, vgroup, volcano_queue
 from build.queue_manifests import flavor
 from docs.pages import ROOT
 from shoal.cli.main import main
@@ -177,3 +178,60 @@ def test_all_invalid_objects_of_both_files_are_reported_and_the_others_compared(
     assert [line.partition(":")[0] for line in err.splitlines()] == ["shoal"] * 3
     assert all(f"wrong-{at}" in err for at in range(3))
     assert [each["change"] for each in json.loads(out)["changes"]] == ["starts sooner"]
+
+
+# -- queues of Volcano and KAI --------------------------------------------------------------------------------------
+
+GROUP = {"scheduling.k8s.io/group-name": "g"}
+
+
+def kai_world(team: Object, other: Object) -> list[Object]:
+    """The other team runs on all four GPUs; a job of the team waits."""
+    old = [pod(f"t/old-{at}", 1, on="n", labels={KAI_QUEUE: "other"}) for at in range(4)]
+    return [node("n", 4), team, other, *old, pod("t/new", 2, labels={KAI_QUEUE: "team"})]
+
+
+def test_a_quota_of_kai_lets_a_job_start_and_stops_what_is_beyond_the_others(command: Command) -> None:
+    world = kai_world(kai_queue("team", quota=0), kai_queue("other", quota=4))
+    document = command.json(world, [kai_queue("team", quota=2), kai_queue("other", quota=2)])
+    changes = {each["workload"]: each for each in document["changes"]}
+    assert {key: each["change"] for key, each in changes.items()} == {
+        "t/new": "starts",
+        "t/old-2": "stops",
+        "t/old-3": "stops",
+    }
+    stop = {"after": 0.0, "for": "t/new", "reason": "Preempted", "back": None}
+    assert changes["t/old-3"]["proposed"]["stops"] == [stop]
+    assert (changes["t/new"]["queue"], document["unchanged"], document["complete"]) == ("team", 2, True)
+
+
+def volcano_world(capability: int) -> list[Object]:
+    runs = vgroup("t/g", 1, "small", "Running") | {"metadata": {"namespace": "t", "name": "g"}}
+    waits = vgroup("t/h", 2, "small")
+    pods = [pod(f"t/h-{at}", 1, annotations={"scheduling.k8s.io/group-name": "h"}) for at in range(2)]
+    return [
+        node("n", 4),
+        volcano_queue("small", capability),
+        runs,
+        pod("t/g-0", 2, on="n", annotations=GROUP),
+        waits,
+        *pods,
+    ]
+
+
+def test_a_capability_of_volcano_lets_a_group_start(command: Command) -> None:
+    assert command.changes(volcano_world(3), [volcano_queue("small", 4)]) == {"t/h": "starts"}
+    assert command.changes(volcano_world(4), [volcano_queue("small", 3)]) == {"t/h": "waits on"}
+    assert command.run(volcano_world(4), volcano_world(4)) == "2 as before\n"
+
+
+def test_queues_of_several_projects_are_compared_together(command: Command) -> None:
+    kai = kai_world(kai_queue("team", quota=4), kai_queue("other", quota=4, limit=4))
+    world = [node("n", 24), *now()[1:], *kai[1:], pod("t/more", 1, labels={KAI_QUEUE: "other"})]
+    proposed = [*gpu_queue("t", gpus(16)), kai_queue("other", quota=5)]
+    assert command.changes(world, proposed) == {"t/next": "starts sooner", "t/more": "starts"}
+
+
+def test_queues_of_one_name_in_two_projects_are_two_queues(command: Command) -> None:
+    world = [*volcano_world(4), kai_queue("small", quota=4)]
+    assert command.changes(world, [volcano_queue("small", 3)]) == {"t/h": "waits on"}

@@ -183,6 +183,22 @@ def _row(process: RunningAdmission, placeholder: str) -> int:
 
 
 @virtual
+async def test_the_next_room_is_that_of_lost_pods_whose_node_takes_nobody_any_more(tmp_path: Path) -> None:
+    """Once its pods were created again they waited behind all of higher priority."""
+    async with _admitted(tmp_path) as (cluster, _):
+        await _runs(cluster)
+        await cluster.patch(NODES, "n0", {"spec": {"unschedulable": True}})
+        for name in ("work-0", "work-1"):
+            await cluster.delete(PODS, name, _AT_ONCE)
+        await start_pods(cluster, "work", 2, first=2, cpu="2")
+        await cluster.pass_time(20)
+        await cluster.create(PODS, _thief())
+        await cluster.patch(NODES, "n0", {"spec": {"unschedulable": None}})
+        await cluster.until(lambda: is_bound(cluster, "work-2", "work-3"), 5)
+        assert not await is_bound(cluster, "thief")
+
+
+@virtual
 async def test_a_pod_that_could_not_be_bound_comes_back_to_its_place_once(tmp_path: Path) -> None:
     async with _admitted(tmp_path) as (cluster, process):
         await _runs(cluster)

@@ -27,16 +27,13 @@ _SQUALLS_OF_ONE, _SPELLS_OF_ONE = 100, 25
 """In one cluster, one after another."""
 REGRESSIONS = {
     2: "Jobs of a priority waited for ever: classes that were served a moment after flavors were never looked for.",
+    3: "An admitted job that had lost its node got none of the next room: its pods were there again by then.",
     9005: "An admitted job waited while others had its room: its pods were not handed the places kept for them.",
     21046: "A Workload that went while it was written was told as a failure of the code.",
     30015: "So was a pod that somebody else wrote just as it was to be told why it waits.",
 }
 """Storms that something once did not survive, and what it was. What they found is told shorter in
 `test_shoal_storm_finds.py` and `test_shoal_kept_room.py`."""
-_UNEXPLAINED = {3}
-"""Storms that fail since the control plane has a further controller, which changes the order of what happens. In this
-one an admitted job loses two of its three pods when the third is done, and a job without a queue takes their GPUs for
-hours: nothing keeps the room of an admitted workload whose pods are created again."""
 _LONGER = {9005: 25, 21046: 22}
 """Storms that need more steps than others."""
 
@@ -57,10 +54,8 @@ def test_shoal_survives_spells_of_bad_weather(seed: int, tmp_path: Path) -> None
     in_virtual_time(spells(seed, tmp_path, _SPELLS_OF_ONE))
 
 
-def _storms() -> list[object]:
-    found = dict.fromkeys([*REGRESSIONS, *_seeds(_STORMS)])
-    mark = pytest.mark.xfail(strict=True, reason="another job takes the GPUs of pods that an admitted job lost")
-    return [pytest.param(seed, marks=mark) if seed in _UNEXPLAINED else seed for seed in found]
+def _storms() -> list[int]:
+    return list(dict.fromkeys([*REGRESSIONS, *_seeds(_STORMS)]))
 
 
 @pytest.mark.slow

@@ -137,8 +137,10 @@ def test_cycles_come_to_rest_and_what_is_promised_is_kept(seed: int) -> None:
     promised: set[str] = set()
     for _ in range(_MOST_CYCLES):
         before = {pod: allocation.who for pod, allocation in made.cluster.pods.items()}
+        held = gpus_of_queues(made)
         plan = made.run()
-        _check_limits(made)
+        _check_account(made)
+        _check_bounds(made, held)
         for evict in plan.evicted:
             assert before[evict.pod].is_preemptible or evict.code is Code.STALE
         kept = {place.pod for place in plan.placed} | {nominate.pod for nominate in plan.nominated}
@@ -152,8 +154,33 @@ def test_cycles_come_to_rest_and_what_is_promised_is_kept(seed: int) -> None:
     pytest.fail(f"still changing: {plan.evicted} {plan.moved} {plan.placed}")
 
 
-def _check_limits(made: World) -> None:
-    """What the discipline accounts for is what is there, and no limit is exceeded by what it placed."""
+def gpus_of_queues(made: World) -> dict[str, tuple[int, int]]:
+    """By queue and ancestor: what pods hold that keep their places, and what of it is never preempted."""
+    cluster, parents = made.cluster, {queue.name: queue.parent for queue in made.discipline.queues}
+    found = dict.fromkeys(parents, (0, 0))
+    for pod, allocation in cluster.pods.items():
+        facts = cluster.gangs[allocation.who.group].facts
+        assert facts is not None
+        milli = 0 if pod in cluster.terminating else allocation.charge.gpu_milli
+        name = facts.queue
+        while name:
+            all_of_it, never = found[name]
+            found[name] = all_of_it + milli, never + (0 if facts.is_preemptible else milli)
+            name = parents[name]
+    return found
+
+
+def _check_bounds(made: World, before: dict[str, tuple[int, int]]) -> None:
+    """No limit is exceeded by what was placed, and no quota by work that is never preempted."""
+    after = gpus_of_queues(made)
+    for queue in made.discipline.queues:
+        limit, quota = queue.limit[0], queue.quota[0]
+        assert limit is None or after[queue.name][0] <= max(limit, before[queue.name][0]), queue.name
+        assert quota is None or after[queue.name][1] <= max(quota, before[queue.name][1]), queue.name
+
+
+def _check_account(made: World) -> None:
+    """What the discipline accounts for is what is there."""
     cluster, found = made.cluster, account(made)
     last = made.discipline.last
     assert last is not None

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from shoal.cli.completion_values import one_of
 from shoal.cli.formats import FOR_PROGRAMS, TEXTS, TextOutput, checked
 from shoal.cli.named_nodes import Machines, no_nodes_warning
 from shoal.cli.option_groups import with_options
@@ -31,6 +32,14 @@ class DecideOptions:
     ] = False
     policy: Policy = "Shoal"
     scheduler_config: SchedulerConfigFile = None
+    discipline: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Whose queues decide: kueue, fairshare (KAI) or volcano; by default those that are present.",
+            autocompletion=one_of(("kueue", "fairshare", "volcano")),
+        ),
+    ] = ""
     victims: Annotated[
         str, typer.Option(metavar="ORDER", help="Which pods are preempted first; workloads follow Kueue's order.")
     ] = "lowest-priority-first"
@@ -62,17 +71,28 @@ def decide(options: DecideOptions) -> None:
     checked(options.output, TEXTS)
     from msgspec import structs
 
+    from shoal.cli.known_names import check_known
     from shoal.cli.manifest_source import loaded_manifests
     from shoal.cli.manifests import loaded_of, rounds_of, warn
     from shoal.cli.preemption_options import settings_under, steps_of
     from shoal.cli.progress import long_work, terminal_step
     from shoal.sim.answers import answer
+    from shoal.sim.queue_projects import DISCIPLINES
+    from shoal.units.errors import Where
     from shoal.views.decision import InputError
 
+    if options.discipline:
+        check_known(options.discipline, tuple(DISCIPLINES), "discipline", Where(path="--discipline"))
     breaks = options.break_budgets
     steps = steps_of(options.victims, options.min_runtime, break_budgets=breaks, no_moves=options.no_moves)
     limits = partial(settings_under, min_runtime_s=options.min_runtime, break_budgets=breaks)
-    load = partial(loaded_of, policy=options.policy, scheduler_config=options.scheduler_config, limits=limits)
+    load = partial(
+        loaded_of,
+        policy=options.policy,
+        scheduler_config=options.scheduler_config,
+        limits=limits,
+        discipline=options.discipline,
+    )
     _, loaded = loaded_manifests(options.filename, options.nodes, load)
     warn([*loaded.warnings, *no_nodes_warning(loaded)])
     if options.strict and loaded.errors:

@@ -30,6 +30,7 @@ from shoal.sim import volcano_rounds
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.kai_queues import kai_queues
 from shoal.sim.kai_rounds import discipline_of, grouped
+from shoal.sim.queue_projects import queues_of_discipline
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
@@ -69,15 +70,28 @@ class Loaded:
 
 
 def rounds_of(
-    loaded: Loaded, seed: int, *, steps: Sequence[Step] | None = None, keep_terminating: bool = False
+    loaded: Loaded,
+    seed: int,
+    *,
+    steps: Sequence[Step] | None = None,
+    keep_terminating: bool = False,
+    recreate: bool = False,
 ) -> Rounds:
-    """Its rounds, behind queues where there are any."""
+    """Its rounds, behind queues where there are any. `recreate`: evicted pods come back."""
     intake, placement = loaded.intake, loaded.placement
     disciplines = [each.steps() for each in (loaded.volcano, loaded.fairshare) if each is not None]
     if disciplines:
         steps = (*chain(*disciplines), *(STEPS if steps is None else steps))
     if loaded.queued is None:
-        return Rounds(intake, placement, seed=seed, now_s=loaded.now_s, steps=steps, keep_terminating=keep_terminating)
+        return Rounds(
+            intake,
+            placement,
+            seed=seed,
+            now_s=loaded.now_s,
+            steps=steps,
+            keep_terminating=keep_terminating,
+            recreate=recreate,
+        )
     queues, pods = loaded.queued.kueue.queues, loaded.queued.pods
     prover = None
     if queues.settings.placement == "proven":
@@ -90,6 +104,7 @@ def rounds_of(
         now_s=loaded.now_s,
         steps=steps,
         keep_terminating=keep_terminating,
+        recreate=recreate,
         prover=prover,
     )
 
@@ -104,8 +119,11 @@ def loaded_of(
     policy: str = "Shoal",
     scheduler_config: Path | None = None,
     limits: Limits | None = None,
+    discipline: str = "",
 ) -> Loaded:
-    """The same of documents that have been read; nothing is said of what was left out."""
+    """The same of documents that have been read; nothing is said of what was left out. `discipline`: whose queues
+    decide; those of all that are present if it is empty."""
+    documents = queues_of_discipline(documents, discipline)
     profiles = _profiles(scheduler_config)
     builder = _policy(policy)
     added: dict[str, NodeAffinity | None] = {}

@@ -6,18 +6,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from shoal.api.decode import Document, meta_of
-from shoal.api.groups.volcano import GROUP_ANNOTATION
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
+from shoal.engine.cycle_state import CycleState
 from shoal.engine.events import PodBound
+from shoal.engine.fitter import Fitter
+from shoal.engine.ledger import Ledger
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
 from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
-from shoal.engine.queues.disciplines.volcano.amounts import requests_of
-from shoal.engine.queues.disciplines.volcano.queue_tree import Usage
+from shoal.engine.queues.disciplines.volcano.amounts import Figures
+from shoal.engine.queues.disciplines.volcano.queue_forest import GPU
+from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues, kai_units
 from shoal.sim.volcano_queues import is_queue as is_volcano
@@ -47,7 +50,7 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
         if isinstance(hold, HeldPod) and hold.queue
     }
     waiting = Counter(queue for queue, _ in held)
-    return [*_of_volcano(source.documents, waiting), *_of_kai(source.documents, loaded, waiting)]
+    return [*_of_volcano(source.documents, loaded, waiting), *_of_kai(source.documents, loaded, waiting)]
 
 
 def other_queues_in_use(source: Source) -> list[OtherQueue]:
@@ -76,20 +79,15 @@ def named(queues: Sequence[OtherQueue], name: str) -> list[OtherQueue]:
     return [each for each in queues if each.queue == wanted and (not projects or each.project.lower() in projects)]
 
 
-def _of_volcano(documents: Sequence[Document], waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
+def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
     tree = volcano_tree(documents)
-    if tree is None:
+    if tree is None or loaded.volcano is None:
         return
-    groups = volcano_groups(documents)
-    usage: Usage = {}
-    for each in documents:
-        pod = each.value
-        if not isinstance(pod, Pod) or not pod.spec.node_name or pod.is_finished():
-            continue
-        group = groups.get(f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_ANNOTATION, '')}")
-        if group is not None:
-            tree.charge(usage, group.queue, requests_of(pod.spec))
+    ledger = Ledger(loaded.cluster)
+    state = CycleState(loaded.cluster, loaded.placement, ledger, Fitter(loaded.placement, ledger, 0), loaded.now_s)
+    shares = queue_shares(loaded.volcano.opened(state))
     for name, queue in sorted(tree.queues.items()):
+        mine = shares[name]
         yield OtherQueue(
             VOLCANO,
             name,
@@ -97,8 +95,12 @@ def _of_volcano(documents: Sequence[Document], waiting: Mapping[str, int]) -> It
             queue.status.state,
             _plain(queue.capability()),
             _plain(queue.deserved()),
-            _plain(usage.get(name, {})),
+            _figures(mine.allocated),
             waiting.get(f"{VOLCANO} queue {name}", 0),
+            _figures(mine.deserved),
+            _figures(mine.guarantee),
+            _figures(mine.elastic),
+            _figures(mine.inqueue),
         )
 
 
@@ -124,6 +126,15 @@ def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str,
 
 def _plain(amounts: Mapping[str, int]) -> dict[str, float]:
     return {name: plain(name, amount) for name, amount in amounts.items() if name != PODS}
+
+
+def _figures(amounts: Figures) -> dict[str, float]:
+    """GPUs are counted in thousandths, as cores are: what a queue deserves may be a part of one."""
+    return {
+        name: plain("cpu" if name == GPU else name, round(amount))
+        for name, amount in amounts.items()
+        if name != PODS and round(amount)
+    }
 
 
 def _of_resources(amounts: Mapping[str, int | None]) -> dict[str, float]:

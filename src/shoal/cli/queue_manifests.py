@@ -18,7 +18,9 @@ from shoal.api.kueue import (
 from shoal.api.topology import KueueTopology
 from shoal.cli.manifest_errors import read_valid, report_errors
 from shoal.cli.manifests import Loaded, loaded_of, rounds_of, warn
-from shoal.engine.queues.facts import WorkloadFacts
+from shoal.cli.other_queues import has_other_queues
+from shoal.sim.gang_future import GangWatch, gang_future, queued_gangs
+from shoal.sim.queue_diff import Queued
 from shoal.sim.queue_future import Future, future_of
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
@@ -26,7 +28,7 @@ from shoal.store.inventory import Inventory
 from shoal.store.queues import ManifestQueues, read_queue_manifests
 from shoal.units.errors import UserError, Where
 
-Lived = tuple[Future, Sequence[WorkloadFacts]]
+Lived = tuple[Future, Sequence[Queued]]
 
 RULES = (
     AdmissionCheck,
@@ -66,16 +68,18 @@ def futures_of(paths: Sequence[str], seed: int) -> tuple[Lived, Lived]:
 
     def read_proposed(report: Callable[[UserError], None]) -> list[Document]:
         proposed = read_manifests([paths[1]], report=report)
-        is_change = bool(proposed) and all(isinstance(document.value, RULES) for document in proposed)
+        is_change = bool(proposed) and all(
+            isinstance(document.value, RULES) or has_other_queues([document]) for document in proposed
+        )
         return replaced(now, proposed) if is_change else proposed
 
     proposed, then, errors = read_valid(read_proposed, loaded_of)
     report_errors(errors)
     if not proposed:
         raise _no_queues(paths[1:])
-    worlds = [present, then]
-    warn(dict.fromkeys(warning for loaded in worlds for warning in loaded.warnings))
-    one, other = (_lived(loaded, path, seed) for loaded, path in zip(worlds, paths, strict=True))
+    worlds = [(now, present), (proposed, then)]
+    warn(dict.fromkeys(warning for _, loaded in worlds for warning in loaded.warnings))
+    one, other = (_lived(*world, path, seed) for world, path in zip(worlds, paths, strict=True))
     return one, other
 
 
@@ -86,24 +90,31 @@ def replaced(now: Sequence[Document], proposed: Sequence[Document]) -> list[Docu
 
 
 def _name(document: Document) -> tuple[str, str]:
-    meta = meta_of(document.value)
+    value, meta = document.value, meta_of(document.value)
     # Of configurations there is one, whatever it is called.
-    name = "" if isinstance(document.value, Configuration) else meta.key
-    kind = document.value.kind if isinstance(document.value, Unknown) else type(document.value).__qualname__
+    name = "" if isinstance(value, Configuration) else meta.key
+    # Queues of Volcano and KAI differ in their group only.
+    kind = f"{value.api_version}/{value.kind}" if isinstance(value, Unknown) else type(value).__qualname__
     return kind, name
 
 
-def _lived(loaded: Loaded, path: str, seed: int) -> Lived:
+def _lived(documents: Sequence[Document], loaded: Loaded, path: str, seed: int) -> Lived:
     # Where no node is known pods wait for ever, and to try all of them again each round is the larger part of the work.
-    rounds = rounds_of(loaded, seed, steps=None if loaded.cluster.row_of else ())
-    if not isinstance(rounds, QueueRounds) or loaded.queued is None:
+    rounds = rounds_of(loaded, seed, steps=None if loaded.cluster.row_of else (), recreate=True)
+    has_others = loaded.fairshare is not None or loaded.volcano is not None
+    manifests = loaded.manifests
+    gangs = queued_gangs(documents, manifests.before_queues or manifests.events) if has_others else []
+    if isinstance(rounds, QueueRounds) and loaded.queued is not None:
+        future = future_of(rounds, lambda begun: GangWatch(rounds.cluster, gangs, begun))
+        return future, [*loaded.queued.workloads, *gangs]
+    if not has_others:
         raise _no_queues([path])
-    return future_of(rounds), loaded.queued.workloads
+    return gang_future(rounds, gangs), gangs
 
 
 def _no_queues(paths: Sequence[str]) -> UserError:
     return UserError(
         "holds no queues",
         where=Where(file=", ".join(paths)),
-        fix="a ClusterQueue, Cohort, LocalQueue or Workload of kueue.x-k8s.io is needed",
+        fix="a ClusterQueue, Cohort, LocalQueue or Workload of kueue.x-k8s.io is needed, or a Queue of Volcano or KAI",
     )

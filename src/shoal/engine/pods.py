@@ -93,6 +93,11 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
     def order(self) -> tuple[int, int]:
         return self.first, self.turn
 
+    @property
+    def order_in_gang(self) -> tuple[bool, int, int, int]:
+        """Among the pods of its gang: a nominated pod comes first, so that it keeps the place for which others left."""
+        return not self.nominated, self.who.order, self.first, self.turn
+
 
 class PodAllocation(msgspec.Struct, gc=False):
     """A pod on a node, with the capacity that is allocated to it there."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
-from shoal.engine.queues.facts import WorkloadFacts
 from shoal.sim.queue_future import Future
 from shoal.views.queue_diff import KINDS, Comparison, Fate, Halt, QueueChange
 
@@ -19,9 +19,17 @@ _IF_CUT = {"waits on": "waits longer", "starts": "starts sooner"}
 """A workload that has not started when a future is cut short may start later."""
 
 
-def compare(
-    now: Future, proposed: Future, before: Sequence[WorkloadFacts], after: Sequence[WorkloadFacts]
-) -> Comparison:
+class Queued(Protocol):
+    """A workload, or a gang in a queue of KAI or Volcano."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def queue(self) -> str: ...
+
+
+def compare(now: Future, proposed: Future, before: Sequence[Queued], after: Sequence[Queued]) -> Comparison:
     """`before` and `after` are the workloads of the two worlds."""
     theirs = {facts.key: facts for facts in after}
     both = {facts.key: facts for facts in before if facts.key in theirs}
@@ -36,7 +44,7 @@ def compare(
     )
 
 
-def _changes(now: Future, proposed: Future, both: Mapping[str, WorkloadFacts]) -> Iterator[QueueChange]:
+def _changes(now: Future, proposed: Future, both: Mapping[str, Queued]) -> Iterator[QueueChange]:
     until_s = min(now.until_s, proposed.until_s)
     for key, facts in sorted(both.items()):
         fates = _fate(now, key, until_s), _fate(proposed, key, until_s)

@@ -8,12 +8,13 @@ comparison of two futures. A preempted workload starts over when it is admitted 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from shoal.engine.queues.eviction_rules import next_deadline_s
 from shoal.sim.queue_rounds import QueueRecord, QueueRounds
-from shoal.sim.rounds import MOST_ROUNDS
+from shoal.sim.rounds import MOST_ROUNDS, Record
 
 MOST_MOMENTS = 20_000
 ROUNDS_EACH = 20
@@ -44,14 +45,22 @@ class Future:
     """What happens later is not known, where it was cut short."""
 
 
-def future_of(rounds: QueueRounds) -> Future:
-    """Live on until nothing more is known to happen."""
-    return _Life(rounds).future()
+class Watch(Protocol):
+    """Notes what becomes of work that is in no queue of these rounds."""
+
+    def note(self, record: Record, after_s: float) -> None: ...
+
+
+def future_of(rounds: QueueRounds, watch: Callable[[Future], Watch] | None = None) -> Future:
+    """Live on until nothing more is known to happen. `watch` is called with the future before it begins."""
+    return _Life(rounds, watch).future()
 
 
 class _Life:
-    def __init__(self, rounds: QueueRounds) -> None:
+    def __init__(self, rounds: QueueRounds, watch: Callable[[Future], Watch] | None = None) -> None:
         self._rounds = rounds
+        self._watch_of = watch
+        self._watch: Watch | None = None
         self._begin_s = self._now_s = rounds.now_s
         self._future = Future()
         self._since_s: dict[str, float] = {}
@@ -62,6 +71,7 @@ class _Life:
         held = self._rounds.kueue.queues.held
         self._future.ran = {key for key, each in held.items() if each.facts.admitted and not each.evicted}
         self._future.starts = dict.fromkeys(sorted(self._future.ran), 0.0)
+        self._watch = self._watch_of(self._future) if self._watch_of is not None else None
         for _ in range(MOST_MOMENTS):
             if not self._settle():
                 break
@@ -81,6 +91,8 @@ class _Life:
             self._rounds.now_s = self._now_s
             record = self._rounds.round()
             self._note(record)
+            if self._watch is not None:
+                self._watch.note(record, self._now_s - self._begin_s)
             if record.is_quiet:
                 return True
         return False

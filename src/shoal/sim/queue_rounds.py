@@ -58,9 +58,18 @@ class QueueRounds(Rounds):
         now_s: float = 0.0,
         steps: Sequence[Step] | None = None,
         keep_terminating: bool = False,
+        recreate: bool = False,
         prover: Proof | None = None,
     ) -> None:
-        super().__init__(intake, placement, seed=seed, now_s=now_s, steps=steps, keep_terminating=keep_terminating)
+        super().__init__(
+            intake,
+            placement,
+            seed=seed,
+            now_s=now_s,
+            steps=steps,
+            keep_terminating=keep_terminating,
+            recreate=recreate,
+        )
         self.kueue = queued.kueue
         self.workloads = {facts.key: facts for facts in queued.workloads}
         """All of them, as they were found."""

@@ -1,8 +1,8 @@
-"""Queues of Volcano and KAI in a list: what each may take and has taken, and who is kept back by it."""
+"""Lists queues of Volcano and KAI in their own terms: what each may take and has taken, and how many wait for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from rich.console import Console
@@ -32,7 +32,32 @@ class OtherQueue(msgspec.Struct, frozen=True):
     waiting: int
     """Gangs, and pods of no gang, that it keeps back."""
     share: Amounts = {}
-    """KAI: its fair share of what the nodes have now."""
+    """What the nodes have for it now: its fair share in KAI, what it deserves in Volcano."""
+    guarantee: Amounts = {}
+    """Volcano: what no other queue may use."""
+    elastic: Amounts = {}
+    """Volcano: what its jobs use beyond their minimum."""
+    inqueue: Amounts = {}
+    """Volcano: what its admitted jobs do not use yet of their minimum."""
+
+
+_Column = tuple[str, Callable[[OtherQueue], Amounts]]
+_OF_KAI: tuple[_Column, ...] = (
+    ("allocated", lambda queue: queue.used),
+    ("limit", lambda queue: queue.limit),
+    ("quota", lambda queue: queue.quota),
+    ("fair share", lambda queue: queue.share),
+)
+_OF_VOLCANO: tuple[_Column, ...] = (
+    ("allocated", lambda queue: queue.used),
+    ("capability", lambda queue: queue.limit),
+    ("deserved", lambda queue: queue.share),
+    ("guarantee", lambda queue: queue.guarantee),
+    ("elastic", lambda queue: queue.elastic),
+    ("inqueue", lambda queue: queue.inqueue),
+)
+_SOMETIMES = frozenset({"capability", "guarantee", "elastic", "inqueue"})
+"""Columns that are left out where no queue has an amount in them."""
 
 
 def show_other_queues(console: Console, queues: Sequence[OtherQueue], *, is_first: bool = False) -> None:
@@ -41,29 +66,32 @@ def show_other_queues(console: Console, queues: Sequence[OtherQueue], *, is_firs
         if at or not is_first:
             console.print()
         console.print(Text(f"queues of {project}", "bold"))
-        rows = [_row(each) for each in queues if each.project == project]
-        headings = ["queue", "below", "used", "limit", "own", "fair share", "wait"]
-        kinds = [NAME, KIND, WORDS, WORDS, WORDS, WORDS, NUMBER]
-        if project != KAI:
-            rows = [[*row[:5], *row[6:]] for row in rows]
-            headings.remove("fair share")
-            del kinds[5]
+        mine = [each for each in queues if each.project == project]
+        columns = [
+            (heading, amounts)
+            for heading, amounts in (_OF_KAI if project == KAI else _OF_VOLCANO)
+            if heading not in _SOMETIMES or any(amounts(each) for each in mine)
+        ]
+        parent = ["parent"] if any(each.parent for each in mine) else []
+        headings = ["queue", *parent, *(heading for heading, _ in columns), "wait"]
+        kinds = [NAME, *([KIND] if parent else []), *(WORDS for _ in columns), NUMBER]
+        rows: list[list[Cell]] = [
+            [
+                _name(each),
+                *([each.parent] if parent else []),
+                *(_told(amounts(each)) for _, amounts in columns),
+                Text(f"{each.waiting:,}", "red" if each.waiting else "dim"),
+            ]
+            for each in mine
+        ]
         show_table(console, headings, kinds, rows)
 
 
-def _row(queue: OtherQueue) -> list[Cell]:
+def _name(queue: OtherQueue) -> Text:
     name = Text(queue.queue, "bold")
     if queue.state not in ("", "Open"):
         name.append(f" ({queue.state})", "red")
-    return [
-        name,
-        queue.parent,
-        _told(queue.used),
-        _told(queue.limit),
-        _told(queue.quota),
-        _told(queue.share),
-        Text(f"{queue.waiting:,}", "red" if queue.waiting else "dim"),
-    ]
+    return name
 
 
 def _told(amounts: Amounts) -> str:

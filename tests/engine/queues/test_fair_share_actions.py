@@ -113,6 +113,24 @@ def test_a_gang_of_which_one_pod_must_wait_only_gets_promises() -> None:
     assert (placed(plan), promised(plan)) == ([], ["g-0", "g-1"])
 
 
+def test_room_that_was_promised_to_a_pod_is_its_own_though_a_pod_before_it_in_its_job_waits_again() -> None:
+    world = FairWorld([2], queue("a"), queue("b", quota=2)).job("old", "b", on=["n0"])
+    world.job("x", "a", pods=2, minimum=1, on=["n0"])
+    world.cluster.mark_terminating("old-0")
+    assert promised(world.run("allocate")) == ["x-1"]
+    world.gone("old-0").gone("x-0", is_created_again=True).job("y", "b").job("z", "b")
+    assert placed(world.run("allocate")) == ["x-1", "y-0"]
+
+
+def test_the_same_holds_for_a_job_with_subgroups() -> None:
+    world = FairWorld([2], queue("a"), queue("b", quota=2)).job("old", "b", on=["n0"])
+    world.job("x", "a", pods=2, parts=[("p", 1)], on=["n0"])
+    world.cluster.mark_terminating("old-0")
+    assert promised(world.run("allocate")) == ["x-1"]
+    world.gone("old-0").gone("x-0", is_created_again=True).job("y", "b").job("z", "b")
+    assert placed(world.run("allocate")) == ["x-1", "y-0"]
+
+
 # -- reclaim -------------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +177,28 @@ def test_no_reclaim_that_its_victim_would_take_back_at_once() -> None:
     world.job("a0", "a", 2, on=["n0"]).job("a1", "a", 1, on=["n0"]).job("b0", "b", 1, on=["n0"])
     world.job("b-large", "b", 3).job("b-small", "b", 1)
     assert stopped(world.run("allocate", "reclaim")) == []
+
+
+def test_a_job_that_would_be_served_first_and_reclaims_nothing_keeps_no_other_from_reclaiming() -> None:
+    """The claimant is nominated and comes first by that. Only what yielded itself would take its room back."""
+    inside = [queue("x", "one", weight=0), queue("y", "one", weight=3)]
+    world = FairWorld([3], queue("one", quota=None), queue("two", quota=1), *inside)
+    world.job("x0", "x", on=["n0"]).job("y0", "y", on=["n0"]).job("y1", "y", on=["n0"])
+    world.job("y2", "y").job("t0", "two")
+    plan = world.run("reclaim")
+    assert (stopped(plan), promised(plan)) == (["x0-0"], ["y2-0"])
+
+
+def test_work_that_may_not_be_stopped_keeps_its_place_before_work_that_may() -> None:
+    """The work of `a` is in its share, and it comes first in the line of victims. By the order of queues the pod beside
+    the claimant's would be placed again before it."""
+    inside = [queue("over", "b", weight=2), queue("mine", "b", quota=1)]
+    world = FairWorld([4], queue("top", quota=5, weight=0), queue("a", "top"), queue("b", "top"), *inside)
+    for at in range(3):
+        world.job(f"a{at}", "a", on=["n0"])
+    world.job("over0", "over", on=["n0"]).job("a3", "a").job("a4", "a").job("over1", "over").job("mine", "mine")
+    plan = world.run("reclaim")
+    assert (stopped(plan), promised(plan)) == (["over0-0"], ["mine-0"])
 
 
 def test_what_fits_elsewhere_is_moved_and_does_not_count_as_taken() -> None:

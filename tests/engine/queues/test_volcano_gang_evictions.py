@@ -72,6 +72,17 @@ def test_whole_jobs_are_reclaimed_from_queues_beyond_their_share() -> None:
     assert found.promised == {"b-0", "b-1"}
 
 
+@pytest.mark.parametrize(("guarantee", "evicted"), [(0, {"core-0", "core-1"}), (1, set()), (4, set())])
+def test_a_whole_job_does_not_go_if_its_queue_would_have_less_than_its_guarantee(
+    guarantee: int, evicted: set[str]
+) -> None:
+    plugins = (*PLUGINS[:3], plugin("capacity"), PLUGINS[4])
+    a, b = queue("a", guarantee={"cpu": guarantee} if guarantee else {}), queue("b", deserved={"cpu": 4})
+    made = World([a, b], {"n1": {"cpu": 2}, "n2": {"cpu": 2}}, (plugins,), {}, RACKS)
+    made.job("core", "a", "n1:2", "n2:2", minimum=2)
+    assert made.job("claims", "b", ":2", minimum=1).run("gangreclaim").evicted == evicted
+
+
 def test_a_job_whose_queue_may_not_have_all_that_it_lacks_reclaims_nothing() -> None:
     made = racks(queue("a"), queue("b")).job("a", "a", "n1:2", "n2:2", "n3:2", "n4:2", minimum=0)
     found = made.job("b", "b", ":2", ":2", ":2", minimum=3).run("gangreclaim")

@@ -38,6 +38,8 @@ class NodeCapacity:
         """Admitted Workloads for whose missing pods no places are kept."""
         self._unplaced: dict[str, None] = {}
         """Those of them for which the nodes lacked free capacity."""
+        self._found: dict[str, None] = {}
+        """Admitted Workloads for whose missing pods places were found in this round."""
         self._changed_nodes: set[str] = set()
         self._prover: Proof | None = None
 
@@ -118,7 +120,7 @@ class NodeCapacity:
         self._asks.forget(workload)
 
     def place_wanted(self, now_s: float, *, is_freed: bool) -> None:
-        """Keep places for Workloads that were admitted earlier, for the pods that have not arrived yet."""
+        """Keep places for Workloads that were admitted earlier, for the pods that have none."""
         if is_freed:
             self._wanted |= self._unplaced
             self._unplaced = {}
@@ -128,14 +130,19 @@ class NodeCapacity:
             if held is None or held.evicted or not held.facts.admitted or now_s >= self._kept_until_s(key):
                 continue
             if self._prover is not None and self._scheduling.cluster.row_of:
-                if self._prover.admit(held.facts, held.admission) in (Proven.NO_CAPACITY, Proven.LATER):
+                proven = self._prover.admit(held.facts, held.admission)
+                if proven in (Proven.NO_CAPACITY, Proven.LATER):
                     self._unplaced[key] = None
+                elif proven is Proven.PLACED:
+                    # Pods that are pending already take these places in this round.
+                    self._found[key] = None
                 self.keep_proven()
 
     def take(self, now_s: float) -> list[Place]:
         """The pods that take places in this round."""
         placed: list[Place] = []
-        for workload in dict.fromkeys((*self.arrivals.waiting(), *self.replacements.take_changed())):
+        found, self._found = self._found, {}
+        for workload in dict.fromkeys((*self.arrivals.waiting(), *self.replacements.take_changed(), *found)):
             held, view = self._cache.held(workload), self._cache.views.get(workload)
             if held is None and view is not None and not view.is_finished:
                 # The Workload is not admitted: its pods are terminating, or arrived too early.

@@ -89,9 +89,10 @@ class PodArrivals:
             self._former[pod] = None
 
     def staying(self, workload: str) -> Mapping[str, int]:
-        """Number of its pods in the facts that are not terminating, by pod set."""
-        leaving = self._intake.cluster.terminating
-        return Counter(pod_set for pod, pod_set in self._pods.get(workload, {}).items() if pod not in leaving)
+        """Number of its pods that have a node or a nomination and are not terminating, by pod set."""
+        cluster, pods = self._intake.cluster, self._pods.get(workload, {})
+        leaving = cluster.terminating
+        return Counter(pod_set for pod, pod_set in pods.items() if pod in cluster.pods and pod not in leaving)
 
     def pods_of(self, workload: str) -> list[str]:
         """Its pods in the facts."""

@@ -78,7 +78,7 @@ class Roster:
         """The pods of a gang of the cluster, and the nodes that it left."""
         pending, pods = cluster.pending, cluster.pods
         waiting = {pod: pending[pod] for pod in gang.waiting}
-        in_turn = sorted(waiting, key=lambda pod: (waiting[pod].who.order, waiting[pod].order))
+        in_turn = sorted(waiting, key=lambda pod: waiting[pod].order_in_gang)
         running = {pod: pods[pod].who for pod in gang.running if pod not in cluster.terminating}
         roster = cls(facts, {pod: waiting[pod].who for pod in in_turn}, running)
         for pod in sorted(pod for pod in gang.running if pod in cluster.terminating):

@@ -96,12 +96,14 @@ class AdmissionCycle:
 
     def _decide(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Decide on one head; whether that changed what others may use."""
-        if assignment.mode is not Mode.FIT and entry.is_renewed and not entry.victims:
-            return self._retry(entry, Wait.TOPOLOGY, _NO_LONGER_FITS)
+        if assignment.mode is Mode.NO_FIT:
+            # Nominated anew, after others of the cycle took what it would have had.
+            entry.mark_inadmissible(entry.why, entry.message)
+            return False
         if assignment.mode is Mode.PREEMPT and not entry.victims:
             return self._reserve_own_quota(entry, assignment)
         if self._capacity.shares_victims(entry) and not self._finds_other_victims(entry, assignment):
-            return entry.outcome is HeadOutcome.PREEMPTING
+            return entry.outcome is not HeadOutcome.RETRY
         shortfall = self._capacity.shortfall(entry, assignment)
         if shortfall is Shortfall.DOMAINS and not entry.is_renewed and _OTHER_DOMAINS in self._queues.settings.gates:
             # Its domains are taken: other domains or other victims may do, with the same flavors.
@@ -143,8 +145,9 @@ class AdmissionCycle:
                 entry.mark_inadmissible(Wait.VICTIMS, _OTHERS_VICTIMS, HeadOutcome.PREEMPTING)
                 self._capacity.reserve(entry, assignment, assignment.usage)
                 return False
-            if entry.victims:
-                return True
+            if not entry.victims:
+                self._reserve_own_quota(entry, assignment)
+            return bool(entry.victims)
         return self._retry(entry, Wait.QUOTA, _OVERLAP)
 
     def _delays_reservation(self, entry: CycleEntry, assignment: Assignment) -> bool:

@@ -103,13 +103,15 @@ class Kueue:
         entries = self._heads(local_use)
         before = head_positions(entries)
         cycle.nominate(entries)
+        second = SecondPass(self.queues, cycle.decisions, now_s)
         if self._second:
             # Nominated with the others, and before them in turn: what they hold is charged anyway.
-            second = SecondPass(self.queues, cycle.decisions, now_s)
             self._second = dict.fromkeys(second.run(self._second))
             self._stuck.update(dict.fromkeys(second.stuck))
             cycle.touched |= second.touched
         cycle.decide(entries)
+        if second.release():
+            self._stirred |= cycle.touched | self.queues.short_of_nodes
         for entry in entries:
             if entry.outcome is HeadOutcome.ADMITTED:
                 self._admitted(self.queues.held[entry.waiting.key], now_s, is_new=True)

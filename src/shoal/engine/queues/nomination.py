@@ -62,6 +62,7 @@ class Nominator:
         progress, waiting.tried = waiting.tried, None
         entry.assignment, entry.victims = self._at_size(waiting, queue, others | entry.barred, counts)
         waiting.tried = progress
+        entry.why, entry.message = entry.assignment.why, entry.assignment.message
         return entry.assignment
 
     def smaller(

@@ -1,22 +1,26 @@
 """Assigns domains to workloads that hold quota already: nodes were created for them, or one of their nodes failed.
 
-They come before all heads, because what they hold is charged anyway.
+They come before all heads, because what they hold is charged anyway. The domains that a workload leaves stay charged
+until the cycle ends: its pods may still be there.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec import structs
 
 from shoal.engine.queues.clusterqueue import AdmittedWorkload
 from shoal.engine.queues.decisions import Admitted, Decisions, Stopped
-from shoal.engine.queues.facts import PodSetAdmission, QuotaAssignment
+from shoal.engine.queues.facts import Amounts, PodSetAdmission, QuotaAssignment
 from shoal.engine.queues.flavors.eligibility import asks_for_topology
 from shoal.engine.queues.quota_tree import CohortNode
 from shoal.engine.queues.state import Queues
+from shoal.engine.queues.tas.flavor_topology import FlavorTopology
 from shoal.engine.queues.tas.place import Request, TopologyRefusal, place
 from shoal.engine.queues.tas.replace import replace
+from shoal.engine.queues.topology_facts import TopologyAssignment
 from shoal.engine.queues.workloads import Total
 
 NODE_FAILURES = "NodeFailures"
@@ -34,6 +38,8 @@ class SecondPass:
         """Workloads without capacity at present."""
         self.touched: set[CohortNode] = set()
         """Roots of trees in which a workload got domains."""
+        self._left: list[tuple[FlavorTopology, TopologyAssignment, Amounts]] = []
+        """The domains that moved workloads left, which are charged."""
 
     def run(self, keys: Iterable[str]) -> list[str]:
         """Look at some workloads; those that were helped and need more are returned."""
@@ -45,6 +51,13 @@ class SecondPass:
         self.stuck = [held.key for held in due if not self._is_settled(held, hopeless.get(held.key, ""))]
         helped = [known[held.key] for held in due if held.key in known and held.key not in self.stuck]
         return [held.key for held in helped if is_due(held) and not held.evicted]
+
+    def release(self) -> bool:
+        """The cycle has ended: domains that were left are free. Returns whether there are some."""
+        left, self._left = self._left, []
+        for forest, where, per_pod in left:
+            forest.charge(where, per_pod, -1)
+        return bool(left)
 
     def _why_hopeless(self, held: AdmittedWorkload) -> str:
         """Why no other node does for one that failed; empty where one does, or none failed."""
@@ -102,7 +115,23 @@ class SecondPass:
         )
         self.touched.add(held.queue.root)
         self._queues.hold(facts, held.stamp_s)
+        self._keep_left(held, admission)
         self._decisions.admitted.append(Admitted(held.key, facts.queue, admission, again=True))
+
+    def _keep_left(self, held: AdmittedWorkload, admission: QuotaAssignment) -> None:
+        """Charge the domains that it held before, as far as it does not hold them now."""
+        now = {each.name: each.topology for each in admission.pod_sets}
+        wanted = {pod_set.name: pod_set for pod_set in held.facts.pod_sets}
+        for each in held.admission.pod_sets:
+            flavor, after = self._topology_flavor(each), now.get(each.name)
+            forest = self._queues.forest(flavor) if flavor is not None else None
+            if forest is None or each.topology is None or after is None or each.name not in wanted:
+                continue
+            left = tuple((Counter(dict(each.topology.domains)) - Counter(dict(after.domains))).items())
+            if left:
+                where = TopologyAssignment(each.topology.levels, left)
+                forest.charge(where, wanted[each.name].on_node, 1)
+                self._left.append((forest, where, wanted[each.name].on_node))
 
 
 def is_broken(held: AdmittedWorkload) -> bool:

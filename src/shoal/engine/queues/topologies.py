@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from shoal.engine.queues.admission_checks import PROVISIONING
@@ -50,6 +50,8 @@ class Topologies:
         never = self._when_empty(requests)
         if isinstance(never, TopologyRefusal):
             _lower(assignment, Mode.NO_FIT, never.message, never.pod_set)
+        else:
+            _free_all(assignment, {request.total.pod_set.name for request in requests})
 
     def foresee(self, queue: ClusterQueue, facts: WorkloadFacts, assignment: Assignment, victims: list[Victim]) -> None:
         """Where it will go once its victims are gone; without victims, where it would go if all were empty, so that
@@ -178,6 +180,13 @@ class Topologies:
 def adopt(assignment: Assignment, found: dict[str, TopologyAssignment]) -> None:
     for choice in assignment.pod_sets:
         choice.topology = found.get(choice.total.pod_set.name, choice.topology)
+
+
+def _free_all(assignment: Assignment, pod_sets: Collection[str]) -> None:
+    """All resources of these pod sets count as short: quota that is left may be that of scattered hosts."""
+    for choice in assignment.pod_sets:
+        if choice.total.pod_set.name in pod_sets:
+            choice.limit(Mode.PREEMPT)
 
 
 def _lower(assignment: Assignment, mode: Mode, message: str, pod_set: str = "") -> None:

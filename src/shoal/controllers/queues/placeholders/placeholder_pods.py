@@ -54,7 +54,7 @@ class Placeholder(msgspec.Struct, frozen=True):
 
 
 class Placeholders:
-    """`staying` counts the pods of a Workload that are in the facts and not terminating, by pod set."""
+    """`staying` counts the pods of a Workload that have a node and are not terminating, by pod set."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Placeholders:
     def missing_pods(
         self, queues: Queues, priorities: Priorities, facts: WorkloadFacts, admission: QuotaAssignment
     ) -> list[PodArrived]:
-        """Placeholders for the pods of an admission that neither exist nor have a placeholder."""
+        """Placeholders for the pods of an admission that have neither a node nor a placeholder."""
         templates = self._templates.of(facts, priorities)
         kept = self._kept.get(facts.key, {})
         # Pods of a Workload that is not admitted yet belong to an earlier admission and are terminating.

@@ -42,12 +42,16 @@ class PodSetChoice:
 
     def lower(self, mode: Mode, reason: str, code: Wait) -> None:
         """All of it is at most so good, for a reason that quota does not know."""
+        self.limit(mode)
+        self.reasons = [*self.reasons, reason]
+        self.code = code
+
+    def limit(self, mode: Mode) -> None:
+        """All of its resources are at most so good."""
         self.flavors = {
             resource: msgspec.structs.replace(choice, mode=min(choice.mode, mode))
             for resource, choice in self.flavors.items()
         }
-        self.reasons = [*self.reasons, reason]
-        self.code = code
 
 
 @dataclass(slots=True)

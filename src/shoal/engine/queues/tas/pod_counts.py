@@ -25,7 +25,8 @@ class TopologyLevel:
     units: Column
     """What is handed out here: slices, or pods below the slices' level."""
     slices: bool
-    """Whether `units` are slices (then most first), or pods (then least first)."""
+    """Whether it is at or above the slices' level (then the most slices come first). Below, in inner layers too, the
+    fewest pods come first."""
     pods_led: Column
     """With the leader in the same domain; 0 where it cannot be. The same as `pods` without a leader."""
     units_led: Column
@@ -84,7 +85,7 @@ class DomainPodCounts:
         inner = depth > self.ask.slice_depth and (depth + 1 == len(self.ask.units) or self.ask.units[depth + 1] != unit)
         if inner:
             pods, led = units * unit, units_led * unit
-        return TopologyLevel(pods, units, True, led, units_led, leader, liking)
+        return TopologyLevel(pods, units, depth <= self.ask.slice_depth, led, units_led, leader, liking)
 
 
 def _with_leader(total: Column, cost: Column, leader: Column, starts: np.ndarray) -> Column:

@@ -129,7 +129,8 @@ class _VictimAction(ABC):
         waiting = [job for job in self.cycle.jobs.values() if job.step]
         while (job := line.pop()) is not None:
             is_hopeless = self.cycle.is_beyond_quota(job) or not self.cycle.has_claims(job)
-            is_tried = self.may_ask(job) and not is_hopeless and not self._is_like_failed(job)
+            # What has yielded in this step may have left too few pods of a job.
+            is_tried = bool(job.step) and self.may_ask(job) and not is_hopeless and not self._is_like_failed(job)
             if is_tried and not self._makes_room(job, waiting):
                 self._note_failed(job)
             line.changed(job.leaf)

@@ -24,7 +24,7 @@ def fair_facts(
     cluster: Cluster, queues: Sequence[FairQueue], k: float = 0.0, usage: Mapping[str, tuple[float, ...]] | None = None
 ) -> FairFacts:
     """With the fair shares of all queues. A request is everything that is bound, runs or waits."""
-    tree, amounts = QueueTree(queues, dict(usage or {})), PodAmounts(cluster)
+    tree, amounts = QueueTree(queues, usage), PodAmounts(cluster)
     jobs = {job.name: job for job in jobs_of(cluster, tree, amounts)}
     for job in jobs.values():
         held = sum_of(amounts.of(cluster.pods[pod].charge) for pod in job.active)

@@ -143,7 +143,7 @@ class FairJob:
             return []
         waiting = list(gang.waiting)
         if len(waiting) > 1:
-            waiting.sort(key=lambda pod: (pending[pod].who.order, pending[pod].order))
+            waiting.sort(key=lambda pod: pending[pod].order_in_gang)
         return waiting[: max(missing, 1)]
 
     def _active_count(self) -> int:

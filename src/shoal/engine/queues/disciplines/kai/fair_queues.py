@@ -7,7 +7,7 @@ some hundred thousand amounts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -119,7 +119,7 @@ def plus(left: Amounts3, right: Amounts3) -> list[int]:
 class QueueTree:
     """The queues of a cluster; a part of the engine's facts of one cycle."""
 
-    def __init__(self, queues: Sequence[FairQueue], usage: dict[str, tuple[float, ...]] | None = None) -> None:
+    def __init__(self, queues: Sequence[FairQueue], usage: Mapping[str, tuple[float, ...]] | None = None) -> None:
         """`usage`: queue -> its use of each resource over the window, divided by the capacity over the window."""
         nodes = {queue.name: QueueNode(queue, age) for age, queue in enumerate(queues)}
         for name, node in nodes.items():

@@ -215,7 +215,7 @@ class VictimSearch:
             cycle.rollback(mark)
             return None
         held = cycle.cluster.pods
-        self._restore(before)
+        self._restore(claimant, before)
         keep_devices(cycle.state.ledger, cycle.cluster, pods, before.values())
         found = Solution([(pod, held[pod].row, held[pod].grant) for pod in pods])
         for step in victims:
@@ -232,11 +232,18 @@ class VictimSearch:
         cycle.rollback(mark)
         return found if self._rules.accepts(claimant, found) else None
 
-    def _restore(self, before: Mapping[FairJob, dict[str, PodAllocation]]) -> None:
-        """Place again what was taken off, step by step in the order of queues."""
+    def _restore(self, claimant: FairJob, before: Mapping[FairJob, dict[str, PodAllocation]]) -> None:
+        """Place again what was taken off, step by step in the order of queues. What may not be stopped for the claimant
+        comes first: else it could lose its place to work that may be stopped, and the trial would be in vain."""
+        may_stop: dict[QueueNode, bool] = {}
+        yields = {job: _known(may_stop, self._rules, claimant, job.leaf) for job in before}
+        stuck: set[Charge] = set()
+        for is_last in (False, True):
+            self._restore_in_order({job: pods for job, pods in before.items() if yields[job] is is_last}, stuck)
+
+    def _restore_in_order(self, before: Mapping[FairJob, dict[str, PodAllocation]], stuck: set[Charge]) -> None:
         cycle = self._cycle
         line = JobsByQueue(before, FairJob.order, lambda node, job: queue_key(node, job.step_amounts))
-        stuck: set[Charge] = set()
         while (job := line.pop()) is not None:
             pods = _returning(job, before[job])
             is_back = pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck)
@@ -264,8 +271,8 @@ class VictimSearch:
     def _is_lasting(
         self, claimant: FairJob, found: Solution, ahead: Callable[[FairJob, set[FairJob]], Iterable[FairJob]]
     ) -> bool:
-        """Whether the claimant would get its place when the room is free, with all that is served before it by then.
-        Else those that yielded would take it back, and would have to yield again."""
+        """Whether those that yielded would not be served before the claimant: else they would take the room back, and
+        would have to yield again. Others do not get it, because the claimant is nominated for it."""
         cycle = self._cycle
         mark = cycle.mark()
         victims = [*found.stopped, *found.movers]
@@ -273,8 +280,10 @@ class VictimSearch:
             cycle.take_off(step.job, step.pods, returns=True)
         lasts = True
         took = False
-        for job in ahead(claimant, {step.job for step in victims}):
-            took |= cycle.over(job, job.step_amounts) is None and cycle.place(job)
+        yielded = {step.job for step in victims}
+        for job in ahead(claimant, yielded):
+            if job in yielded:
+                took |= cycle.over(job, job.step_amounts) is None and cycle.place(job)
         if took:
             lasts = cycle.over(claimant, claimant.step_amounts) is None and cycle.place(claimant)
         cycle.rollback(mark)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from shoal.engine.queues.disciplines.volcano.amounts import Figures, add, holds
 from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
 from shoal.engine.queues.disciplines.volcano.session import Session
 
@@ -46,6 +47,31 @@ def bundles_of(session: Session, candidates: Sequence[PodOfJob], queue: str, *, 
         if rest:
             whole.append(Bundle(tuple(rest), is_whole=True))
     return [*safe, *whole]
+
+
+def within_guarantees(session: Session, bundles: Sequence[Bundle], queue: str) -> list[Bundle]:
+    """Without the bundles that would leave a queue, or an ancestor of it, less than its guarantee, if all before go.
+
+    What they hold passes to `queue`, so that the ancestors of both lose nothing."""
+    shared = set(session.forest.path(queue))
+    left: dict[str, dict[str, float]] = {}
+    found: list[Bundle] = []
+    for bundle in bundles:
+        after: dict[str, dict[str, float]] = {}
+        for pod in bundle.pods:
+            for name in session.forest.path(session.jobs[pod.job].queue):
+                if name not in shared:
+                    known = left.get(name) or session.accounts.allocated(name)
+                    add(after.setdefault(name, dict(known)), pod.amounts, -1)
+        if all(_has_guarantee(session, name, amounts) for name, amounts in after.items()):
+            left |= after
+            found.append(bundle)
+    return found
+
+
+def _has_guarantee(session: Session, name: str, amounts: Figures) -> bool:
+    queue = session.forest.queues.get(name)
+    return queue is None or holds(amounts, queue.guarantee)
 
 
 def _rest_of(session: Session, name: str, gone: set[str]) -> list[PodOfJob]:

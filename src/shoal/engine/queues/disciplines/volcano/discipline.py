@@ -52,6 +52,10 @@ class Volcano:
             id(self._configuration),
         )
 
+    def opened(self, state: CycleState) -> Session:
+        """A session on the facts as they are, in which no action has run."""
+        return Session(state, self._facts(), self._configuration, dict(self._memory))
+
     def configure(self, configuration: VolcanoConfiguration) -> None:
         """From the next session on."""
         self._configuration = configuration

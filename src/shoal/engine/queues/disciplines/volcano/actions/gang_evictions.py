@@ -17,7 +17,7 @@ import numpy as np
 from shoal.engine.gangs.attempt import Attempt
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.amounts import add
-from shoal.engine.queues.disciplines.volcano.bundles import Bundle, bundles_of
+from shoal.engine.queues.disciplines.volcano.bundles import Bundle, bundles_of, within_guarantees
 from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
@@ -201,7 +201,9 @@ class _GangEvictions:
             return []
         ordered = session.in_victim_order(candidates, job.queue)
         victims = session.within_budgets(select(claimant, ordered, without=_GANG))
-        return bundles_of(session, victims, job.queue, takes_whole=wanted.takes_whole)
+        bundles = bundles_of(session, victims, job.queue, takes_whole=wanted.takes_whole)
+        # The plugins judge pod by pod; the rest of a job that goes as a whole was not among what they were asked about.
+        return within_guarantees(session, bundles, job.queue) if self._is_reclaim else bundles
 
     def _fits_without(self, bundles: Sequence[Bundle], job: JobState) -> bool:
         """Evict the bundles, and place all that the job lacks."""

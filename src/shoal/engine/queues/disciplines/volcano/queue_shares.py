@@ -1,0 +1,47 @@
+"""Reads the amounts of each queue from a session: what it has allocated, deserves, may use, and has admitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from shoal.engine.queues.disciplines.volcano.amounts import Figures
+from shoal.engine.queues.disciplines.volcano.plugins.capacity import Capacity
+from shoal.engine.queues.disciplines.volcano.plugins.proportion import Proportion
+from shoal.engine.queues.disciplines.volcano.session import Session
+
+
+class QueueShares(msgspec.Struct, frozen=True):
+    """Amounts in the engine's units; those of descendants are included, except in `deserved`."""
+
+    allocated: Figures
+    deserved: Figures
+    """By the plugin that shares quota: by weight, or as the queue declares it within its real capability."""
+    guarantee: Figures
+    elastic: Figures
+    """What jobs have allocated beyond their `minResources`: others may get it first."""
+    inqueue: Figures
+    """What admitted jobs have not allocated yet of their `minResources`."""
+
+
+def queue_shares(session: Session) -> dict[str, QueueShares]:
+    """By queue, as a session would begin now."""
+    accounts, deserved = session.accounts, _deserved(session)
+    return {
+        name: QueueShares(
+            accounts.allocated(name),
+            deserved.get(name, queue.deserved),
+            queue.guarantee,
+            accounts.surplus(name),
+            accounts.reserved(name),
+        )
+        for name, queue in session.forest.queues.items()
+    }
+
+
+def _deserved(session: Session) -> Mapping[str, Figures]:
+    for plugin in session.plugins:
+        if isinstance(plugin, Capacity | Proportion):
+            return plugin.deserved
+    return {}
