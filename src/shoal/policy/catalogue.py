@@ -117,6 +117,11 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-321", "SmallSharedMemory", "info", "processes end with a bus error"),
     Entry("SHL-322", "NoMemoryRequest", "info", "the pod is evicted first when memory is short"),
     Entry("SHL-323", "UnpinnedImage", "info", "runs cannot be repeated"),
+    Entry("SHL-351", "UnequalGpus", "error", "the API server refuses the pods"),
+    Entry("SHL-352", "NoGpuToleration", "warning", "tainted nodes do not accept the pods, so they stay pending"),
+    Entry("SHL-353", "NoGpuNodeAffinity", "info", "only the resource keeps the pods from other nodes"),
+    Entry("SHL-354", "PrivilegedContainer", "warning", "the container uses GPUs that are allocated to others"),
+    Entry("SHL-355", "OverNamespaceMaximum", "error", "a pod takes more GPUs than its namespace allows one pod"),
     Entry("SHL-401", "NoSuchLocalQueue", "error", "the workload is not admitted"),
     Entry("SHL-402", "NoSuchPriorityClass", "error", "the workload is not created, or has no priority"),
     Entry(

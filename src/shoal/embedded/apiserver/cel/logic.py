@@ -170,7 +170,8 @@ def _optional_index(compiler: NodeCompiler, node: Call) -> Code:
 
     held, key = _both(compiler, node)
     one, other = held.run, key.run
-    kind = CelType("optional_type", held.kind.items or DYN)
+    inner = held.kind.items or DYN if held.kind.name == "optional_type" else held.kind
+    kind = CelType("optional_type", inner.items or DYN)
     return Code(kind, lambda scope: objects.optional_item(one(scope), other(scope)), held.cost + key.cost + 1)
 
 

@@ -1,0 +1,99 @@
+"""The generated policies of the admission rules: what a server refuses or warns of, and in which namespaces."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from build.cluster_api import Answer, Api
+from build.contract_objects import eventually
+from build.ruled_pods import GPU, container, cron_job, deployment, pod
+from shoal.policy.admission_rules.modes import LABEL_PREFIX, MAXIMUM_LABEL, MODE_LABEL, RuleModes
+from shoal.policy.admission_rules.policies import AdmissionPolicy, validating_policies
+
+Obj = dict[str, Any]
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+TAINT = "GPU pods must tolerate nvidia.com/gpu taint"
+AFFINITY = "GPU pods must specify nodeAffinity for GPU nodes"
+
+
+def _of_test(made: AdmissionPolicy, run: str) -> list[tuple[str, Obj]]:
+    """The objects of a policy under names of this test, with their paths."""
+    objects = []
+    for obj in (made.policy, *made.bindings):
+        plural = f"{obj['kind'].lower()}s".replace("policys", "policies")
+        spec = {**obj["spec"], **({"policyName": f"{obj['spec']['policyName']}-{run}"} if obj in made.bindings else {})}
+        meta = {**obj["metadata"], "name": f"{obj['metadata']['name']}-{run}"}
+        objects.append((f"{GROUP}/{plural}", {**obj, "metadata": meta, "spec": spec}))
+    return objects
+
+
+@asynccontextmanager
+async def _in_force(api: Api, modes: RuleModes) -> AsyncIterator[None]:
+    run = uuid.uuid4().hex[:8]
+    objects = [each for made in validating_policies(modes) for each in _of_test(made, run)]
+    try:
+        for path, obj in objects:
+            (await api.post(path, obj)).ok(201)
+        yield
+    finally:
+        for path, obj in reversed(objects):
+            await api.delete(f"{path}/{obj['metadata']['name']}")
+
+
+async def _tried(api: Api, obj: Obj) -> Answer:
+    plurals = {"Pod": "pods", "Deployment": "deployments", "CronJob": "cronjobs"}
+    named = {**obj, "metadata": {**obj["metadata"], "namespace": api.namespace}}
+    path = api.core("pods") if obj["kind"] == "Pod" else api.group(obj["apiVersion"], plurals[obj["kind"]])
+    return await api.post(path, named, dryRun="All")
+
+
+def _whole(made: Obj) -> Obj:
+    """With the fields that a server wants beside those of the rules."""
+    labels = {"app": "d"}
+    if made["kind"] == "Deployment":
+        template = {**made["spec"]["template"], "metadata": {"labels": labels}}
+        return {**made, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    inner = made["spec"]["jobTemplate"]["spec"]["template"]
+    template = {"metadata": {}, "spec": {**inner["spec"], "restartPolicy": "Never"}}
+    return {**made, "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": template}}}}
+
+
+async def test_a_server_refuses_what_breaks_an_enforced_rule_and_warns_of_others(api: Api) -> None:
+    labels = {MODE_LABEL: "enforce", f"{LABEL_PREFIX}NoGpuNodeAffinity": "warn", MAXIMUM_LABEL: "2"}
+    (await api.patch(f"/api/v1/namespaces/{api.namespace}", {"metadata": {"labels": labels}})).ok(200)
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}}
+    await api.post("/apis/node.k8s.io/v1/runtimeclasses", {**runtime, "handler": "nvidia"})
+    async with _in_force(api, RuleModes(default="off")):
+        bare = await eventually(lambda: _tried(api, pod(nodeSelector={})), lambda answer: bool(answer.warnings))
+        assert bare.code == 201
+        assert any(AFFINITY in each for each in bare.warnings)
+        for bad, words in (
+            (pod(tolerations=[]), TAINT),
+            (pod(container(1, "nvidia.com/mig-1g.10gb"), tolerations=[]), TAINT),
+            (pod(container(0), initContainers=[{**container(), "name": "first"}], tolerations=[]), TAINT),
+            (_whole(deployment(pod(tolerations=[]))), TAINT),
+            (_whole(cron_job(pod(tolerations=[]))), TAINT),
+            (pod(container(3)), "pods of this namespace must not request more than 2 GPUs"),
+            (pod(container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])), "NVIDIA_VISIBLE_DEVICES"),
+            (pod(volumes=[{"name": "v", "hostPath": {"path": "/dev/nvidia0"}}]), "device files of the host"),
+            (pod(container(0), runtimeClassName="nvidia"), "the runtime class nvidia without a request"),
+            (pod(container(securityContext={"privileged": True})), "privileged containers have access"),
+        ):
+            await eventually(partial(_tried, api, bad), lambda answer: answer.code == 403)
+            assert words in (await _tried(api, bad)).refused(403)
+        (await _tried(api, pod())).ok(201)
+        many = pod(*({**container(0), "name": f"c{at}", "env": _variables()} for at in range(100)))
+        (await _tried(api, many)).ok(201)
+
+
+def _variables() -> list[Obj]:
+    return [{"name": f"V{at}", "value": "x"} for at in range(100)]
+
+
+async def test_unequal_requests_of_pods_are_refused_by_the_server_itself(api: Api) -> None:
+    unequal = pod({"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}, "limits": {GPU: "2"}}})
+    assert f"must be equal to {GPU} limit of 2" in (await _tried(api, unequal)).refused(422)
