@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 from build.cluster_api import Answer, Api
 from build.contract_objects import eventually
-from build.ruled_pods import GPU, container, cron_job, deployment, pod
+from build.ruled_pods import GPU, TOLERATION, container, cron_job, deployment, pod
 from shoal.policy.admission_rules.modes import LABEL_PREFIX, MAXIMUM_LABEL, MODE_LABEL, RuleModes
+from shoal.policy.admission_rules.mutations import PRESETS, mutating_policies
 from shoal.policy.admission_rules.policies import AdmissionPolicy, validating_policies
 
 Obj = dict[str, Any]
 GROUP = "/apis/admissionregistration.k8s.io/v1"
+FIELD = {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.name"}}
+PRESENT = {"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}
 TAINT = "GPU pods must tolerate nvidia.com/gpu taint"
 AFFINITY = "GPU pods must specify nodeAffinity for GPU nodes"
 
@@ -32,9 +35,9 @@ def _of_test(made: AdmissionPolicy, run: str) -> list[tuple[str, Obj]]:
 
 
 @asynccontextmanager
-async def _in_force(api: Api, modes: RuleModes) -> AsyncIterator[None]:
+async def _in_force(api: Api, policies: Sequence[AdmissionPolicy]) -> AsyncIterator[None]:
     run = uuid.uuid4().hex[:8]
-    objects = [each for made in validating_policies(modes) for each in _of_test(made, run)]
+    objects = [each for made in policies for each in _of_test(made, run)]
     try:
         for path, obj in objects:
             (await api.post(path, obj)).ok(201)
@@ -42,6 +45,10 @@ async def _in_force(api: Api, modes: RuleModes) -> AsyncIterator[None]:
     finally:
         for path, obj in reversed(objects):
             await api.delete(f"{path}/{obj['metadata']['name']}")
+
+
+async def _label(api: Api, labels: Mapping[str, str]) -> None:
+    (await api.patch(f"/api/v1/namespaces/{api.namespace}", {"metadata": {"labels": dict(labels)}})).ok(200)
 
 
 async def _tried(api: Api, obj: Obj) -> Answer:
@@ -64,10 +71,10 @@ def _whole(made: Obj) -> Obj:
 
 async def test_a_server_refuses_what_breaks_an_enforced_rule_and_warns_of_others(api: Api) -> None:
     labels = {MODE_LABEL: "enforce", f"{LABEL_PREFIX}NoGpuNodeAffinity": "warn", MAXIMUM_LABEL: "2"}
-    (await api.patch(f"/api/v1/namespaces/{api.namespace}", {"metadata": {"labels": labels}})).ok(200)
+    await _label(api, labels)
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}}
     await api.post("/apis/node.k8s.io/v1/runtimeclasses", {**runtime, "handler": "nvidia"})
-    async with _in_force(api, RuleModes(default="off")):
+    async with _in_force(api, validating_policies(RuleModes(default="off"))):
         bare = await eventually(lambda: _tried(api, pod(nodeSelector={})), lambda answer: bool(answer.warnings))
         assert bare.code == 201
         assert any(AFFINITY in each for each in bare.warnings)
@@ -97,3 +104,70 @@ def _variables() -> list[Obj]:
 async def test_unequal_requests_of_pods_are_refused_by_the_server_itself(api: Api) -> None:
     unequal = pod({"name": "main", "image": "i", "resources": {"requests": {GPU: "1"}, "limits": {GPU: "2"}}})
     assert f"must be equal to {GPU} limit of 2" in (await _tried(api, unequal)).refused(422)
+
+
+async def test_a_server_adds_to_pods_with_gpus_what_their_namespace_asks_for(api: Api) -> None:
+    name = f"gpu-{api.namespace}"
+    meta = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+    (await api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {**meta, "value": 1000})).ok(201)
+    additions = {"toleration": "true", "node-affinity": "true", "shm": "true", "nccl": "ethernet"}
+    labels = {**additions, "priority-class": name, "queue": "team"}
+    async with _in_force(api, mutating_policies(RuleModes())):
+        bare = pod(tolerations=[], nodeSelector={})
+        assert (await _tried(api, bare)).ok(201)["metadata"].get("labels") is None
+        await _label(api, {f"{LABEL_PREFIX}add-{each}": value for each, value in labels.items()})
+        await eventually(lambda: _tried(api, bare), lambda answer: "shoal-shm" in answer.raw.decode())
+        changed = (await _tried(api, bare)).ok(201)
+        spec = changed["spec"]
+        assert TOLERATION in spec["tolerations"]
+        assert _terms(spec) == [{"matchExpressions": [PRESENT]}]
+        assert (spec["priorityClassName"], spec["priority"]) == (name, 1000)
+        assert {"name": "shoal-shm", "emptyDir": {"medium": "Memory"}} in spec["volumes"]
+        assert {"name": "shoal-shm", "mountPath": "/dev/shm"} in spec["containers"][0]["volumeMounts"]  # noqa: S108
+        assert {each["name"] for each in spec["containers"][0]["env"]} == set(PRESETS["ethernet"])
+        without = (await _tried(api, pod(container(0), tolerations=[], nodeSelector={}))).ok(201)
+        assert without["spec"].get("affinity") is None
+        assert "env" not in without["spec"]["containers"][0]
+        job = await api.post(api.group("batch/v1", "jobs"), _job(), dryRun="All")
+        assert job.ok(201)["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+        assert job.body["spec"]["suspend"] is True
+    await api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
+
+
+async def test_additions_keep_what_a_user_has_written(api: Api) -> None:
+    labels = {f"{LABEL_PREFIX}add-{each}": "true" for each in ("toleration", "node-affinity", "shm")}
+    await _label(api, {**labels, f"{LABEL_PREFIX}add-nccl": "debug", f"{LABEL_PREFIX}add-queue": "team"})
+    zones = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [each]}]} for each in "ab"]
+    fields = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*zones, fields]}}
+    env = [{"name": "NCCL_DEBUG", "value": "TRACE"}, {"name": "POD", "valueFrom": FIELD}]
+    mounts = [{"name": "own", "mountPath": "/dev/shm"}]  # noqa: S108
+    own = container(env=env, volumeMounts=mounts)
+    written = pod(own, {**container(0), "name": "side"}, volumes=[{"name": "own", "emptyDir": {}}], nodeSelector={})
+    written["spec"]["affinity"] = {"nodeAffinity": required}
+    async with _in_force(api, mutating_policies(RuleModes())):
+        await eventually(lambda: _tried(api, written), lambda answer: "NCCL_DEBUG_SUBSYS" in answer.raw.decode())
+        await eventually(lambda: _tried(api, written), lambda answer: "gpu.present" in answer.raw.decode())
+        changed = (await _tried(api, written)).ok(201)
+        labelled = _job(labels={"kueue.x-k8s.io/queue-name": "mine"})
+        job = await api.post(api.group("batch/v1", "jobs"), labelled, dryRun="All")
+    spec = changed["spec"]
+    assert job.ok(201)["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "mine"
+    assert [each["name"] for each in spec["volumes"] if "emptyDir" in each] == ["own"]
+    assert [one for one in spec["tolerations"] if one.get("key") == GPU] == [TOLERATION]
+    both = [{"matchExpressions": [*zone["matchExpressions"], PRESENT]} for zone in zones]
+    assert _terms(spec) == [*both, {**fields, "matchExpressions": [PRESENT]}]
+    found = spec["containers"][0]["env"]
+    assert {"name": "NCCL_DEBUG", "value": "TRACE"} in found
+    assert [one["name"] for one in found] == ["NCCL_DEBUG_SUBSYS", "NCCL_DEBUG", "POD"]
+    assert "env" not in spec["containers"][1]
+
+
+def _job(**metadata: Any) -> Obj:
+    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": [container(0)]}}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", **metadata}, "spec": spec}
+
+
+def _terms(spec: Obj) -> Any:
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return required["nodeSelectorTerms"]

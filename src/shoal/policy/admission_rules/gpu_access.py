@@ -6,7 +6,6 @@ not part of `shoal lint`: many sound manifests do not keep the rules of one clus
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -28,10 +27,8 @@ HOST_DEVICES: Final = "volumes with device files of the host give a pod GPUs tha
 PRIVILEGED: Final = "privileged containers have access to all GPUs of the node"
 RUNTIME: Final = "the runtime class nvidia without a request gives a pod GPUs that were not allocated"
 
-HOST_PATHS: Final = (
-    r"^[./]+(dev[./]*)?$|^[./]+dev[./]*/(nvidia|dri|char|vfio)|^[./]+proc/.*root|^[./]+(var[./]*/)?run[./]*/nvidia"
-)
-"""Paths of a host that have the device files of GPUs, or lead to them."""
+DEVICE_FOLDERS: Final = ("dri", "char", "vfio")
+"""Folders of /dev with device files of GPUs."""
 NO_DEVICES: Final = ("", "none", "void")
 CDI_PREFIX: Final = "cdi.k8s.io/"
 DEVICE_MOUNTS: Final = "/var/run/nvidia-container-devices"
@@ -40,8 +37,7 @@ NODE_LABELS: Final = ("nvidia.com/", "gpu", "accelerator", "pci-10de", "node.kub
 """A label whose name contains one of these tells nodes with GPUs from others."""
 SELECTING: Final = ("In", "Exists", "Gt", "Lt")
 _REMOVED: Final = f"leave it out, and request {GPU}"
-_HOST_PATHS: Final = re.compile(HOST_PATHS)
-_MAXIMUM: Final = re.compile("^[0-9]{1,6}$")
+_MOST_DIGITS: Final = 6
 
 
 def is_gpu(resource: str) -> bool:
@@ -148,7 +144,7 @@ def _hides(variable: Obj) -> bool:
 def unrequested_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
         for at, volume in enumerate(maps(template.spec.get("volumes"))):
-            if _HOST_PATHS.search(str(dig(volume, "hostPath", "path") or "-")):
+            if has_device_files(str(dig(volume, "hostPath", "path") or "-")):
                 yield Advice(
                     "GpuWithoutRequest",
                     f"{template.path}.volumes[{at}].hostPath",
@@ -159,6 +155,18 @@ def unrequested_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         if is_nvidia and not _has_devices(template) and not _hides_devices(template):
             fix = f"request {GPU}, or set NVIDIA_VISIBLE_DEVICES to none in each container"
             yield Advice("GpuWithoutRequest", f"{template.path}.runtimeClassName", RUNTIME, fix)
+
+
+def has_device_files(path: str) -> bool:
+    """Whether the path of a host has the device files of GPUs, or leads to them."""
+    match [part for part in path.split("/") if part not in ("", ".")]:
+        case [] | ["dev"] | ["run", "nvidia", *_] | ["var", "run", "nvidia", *_]:
+            return True
+        case ["dev", folder, *_]:
+            return folder.startswith("nvidia") or folder in DEVICE_FOLDERS
+        case ["proc", *others]:
+            return "root" in others
+    return False
 
 
 def _has_devices(template: PodTemplateView) -> bool:
@@ -199,7 +207,7 @@ def namespace_maximum(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 def maximum_of(labels: Mapping[str, Any]) -> int | None:
     text = str(labels.get(MAXIMUM_LABEL, ""))
-    return int(text) if _MAXIMUM.match(text) else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def over_maximum(most: int) -> str:

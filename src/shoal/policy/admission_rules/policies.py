@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from shoal.policy.admission_rules.modes import ENFORCE, MODE_LABEL, OFF, WARN, RuleModes, rule_label
-from shoal.policy.admission_rules.policy_rules import POLICY_RULES, VARIABLES, PolicyRule
+from shoal.policy.admission_rules.policy_rules import POLICY_RULES, PolicyRule, variables_of
 from shoal.policy.catalogue import entries
 
 Obj = dict[str, Any]
@@ -68,7 +68,7 @@ def _policy(row: PolicyRule, modes: RuleModes) -> AdmissionPolicy:
     spec: Obj = {
         "failurePolicy": "Ignore" if row.has_failure_ignored else "Fail",
         "matchConstraints": {"namespaceSelector": outside(modes.excluded), "resourceRules": RESOURCE_RULES},
-        "variables": [{"name": each, "expression": VARIABLES[each]} for each in _read(texts)],
+        "variables": variables_of([*texts, _UNCHANGED]),
         "validations": list(_validations(row)),
     }
     note = {"shoal.dev/rule": f"{entry.id} {row.reason}: {entry.effect}"}
@@ -83,16 +83,6 @@ def _validations(row: PolicyRule) -> Iterator[Obj]:
         if each.message_expression:
             made["messageExpression"] = each.message_expression
         yield {**made, "reason": "Forbidden"}
-
-
-def _read(texts: Sequence[str]) -> list[str]:
-    """The variables that the expressions read, themselves or by others, in order."""
-    wanted: list[str] = []
-    for name in reversed(VARIABLES):
-        readers = [*texts, _UNCHANGED, *(VARIABLES[other] for other in wanted)]
-        if any(f"variables.{name}" in text for text in readers):
-            wanted.append(name)
-    return wanted[::-1]
 
 
 def _bindings(reason: str, name: str, modes: RuleModes) -> Iterator[Obj]:

@@ -6,6 +6,7 @@ because one expression is used for pods and for templates of several kinds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -44,8 +45,13 @@ def _amounts(field: str) -> str:
     return f"c.?resources.?{field}.orValue({{}})"
 
 
-def _asked(field: str) -> str:
-    return f"{_amounts(field)}.exists(k, {_is_gpu('k')} && string({_amounts(field)}[k]) != '0')"
+def asks(container: str) -> str:
+    """Whether the container that has this name in an expression asks for GPUs."""
+    asked = []
+    for field in ("limits", "requests"):
+        amounts = f"{container}.?resources.?{field}.orValue({{}})"
+        asked.append(f"{amounts}.exists(k, {_is_gpu('k')} && string({amounts}[k]) != '0')")
+    return f"({' || '.join(asked)})"
 
 
 def _label(name: str) -> str:
@@ -84,7 +90,7 @@ VARIABLES: Final[dict[str, str]] = {
         " + variables.pod.?ephemeralContainers.orValue([])"
     ),
     "annotations": "variables.template.?metadata.?annotations.orValue({})",
-    "gpus": f"variables.containers.exists(c, {_asked('limits')} || {_asked('requests')})",
+    "gpus": f"variables.containers.exists(c, {asks('c')})",
     "terms": (
         "variables.pod.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution"
         ".?nodeSelectorTerms.orValue([])"
@@ -93,12 +99,12 @@ VARIABLES: Final[dict[str, str]] = {
 }
 """In the order in which they read each other."""
 
-_TOLERATION = (
+TOLERATION = (
     "!variables.gpus || variables.pod.?tolerations.orValue([]).exists(t, "
     f"(t.?key.orValue('') == '{GPU}' || (t.?key.orValue('') == '' && t.?operator.orValue('') == 'Exists'))"
     " && t.?effect.orValue('') in ['', 'NoSchedule'])"
 )
-_AFFINITY = (
+AFFINITY = (
     "!variables.gpus || variables.pod.?nodeName.orValue('') != ''"
     f" || variables.pod.?nodeSelector.orValue({{}}).exists(k, {_label('k')})"
     " || (variables.terms.size() > 0 && variables.terms.all(t, t.?matchFields.orValue([]).size() > 0"
@@ -109,9 +115,14 @@ _VISIBLE_DEVICES = (
     f"c.?env.orValue([]).all(e, !({_VISIBLE}) || ({_hides('e')}))"
     f" && c.?volumeMounts.orValue([]).all(m, !m.?mountPath.orValue('').startsWith('{access.DEVICE_MOUNTS}')))"
 )
-_HOST_DEVICES = (
-    f"variables.pod.?volumes.orValue([]).all(v, !v.?hostPath.?path.orValue('-').matches('{access.HOST_PATHS}'))"
+_HOST_PATH = (
+    "p.size() == 0 || (p[0] == 'dev' && (p.size() == 1 || p[1].startsWith('nvidia')"
+    f" || p[1] in {_listed(access.DEVICE_FOLDERS)})) || (p[0] == 'proc' && 'root' in p)"
+    " || (p[0] == 'run' && p.size() > 1 && p[1] == 'nvidia')"
+    " || (p[0] == 'var' && p.size() > 2 && p[1] == 'run' && p[2] == 'nvidia')"
 )
+_PATH_PARTS = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
+_HOST_DEVICES = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_HOST_PATH}))"
 _RUNTIME_CLASS = (
     "!variables.pod.?runtimeClassName.orValue('').startsWith('nvidia') || variables.gpus"
     f" || variables.annotations.exists(k, k in {_listed(access.PART_ANNOTATIONS)})"
@@ -134,13 +145,13 @@ POLICY_RULES: Final[tuple[PolicyRule, ...]] = (
     PolicyRule(
         "NoGpuToleration",
         access.gpu_tolerations,
-        (Validation(_TOLERATION, access.TOLERATION),),
+        (Validation(TOLERATION, access.TOLERATION),),
         has_failure_ignored=True,
     ),
     PolicyRule(
         "NoGpuNodeAffinity",
         access.gpu_node_affinity,
-        (Validation(_AFFINITY, access.AFFINITY),),
+        (Validation(AFFINITY, access.AFFINITY),),
         has_failure_ignored=True,
     ),
     PolicyRule("VisibleDevicesByHand", access.named_devices, (Validation(_VISIBLE_DEVICES, access.VISIBLE),)),
@@ -162,3 +173,13 @@ POLICY_RULES: Final[tuple[PolicyRule, ...]] = (
 )
 """Rules that keep GPUs from being taken past the scheduler fail closed, the others open: an expression of a huge object
 may exceed the budget of the API server."""
+
+
+def variables_of(texts: Sequence[str], known: Mapping[str, str] = VARIABLES) -> list[dict[str, str]]:
+    """The variables that the expressions read, themselves or by others, in the order of a policy."""
+    wanted: list[str] = []
+    for name in reversed(list(known)):
+        readers = [*texts, *(known[other] for other in wanted)]
+        if any(f"variables.{name}" in text for text in readers):
+            wanted.append(name)
+    return [{"name": name, "expression": known[name]} for name in reversed(wanted)]

@@ -224,3 +224,8 @@ def test_an_entry_of_an_optional_map_has_the_type_of_its_entries() -> None:
     assert expression.fault == ""
     assert expression.value({"namespaceObject": {"metadata": {"labels": {"team": "abc"}}}}) is True
     assert expression.value({"namespaceObject": {"metadata": {}}}) is False
+
+
+def test_an_empty_list_takes_the_type_of_what_it_is_joined_with() -> None:
+    for text in ("true ? [] : [1]", "true ? [1] : []", "[] + [1]", "['a'].map(x, 1)", "[1].filter(x, x > 0)"):
+        assert Expression(text, BASE, "any").kind.shown() == "list(int)"
