@@ -7,6 +7,7 @@ described where the rule is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
 
@@ -144,6 +145,7 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-410", "UnsupportedScope", "error", "the API server refuses the quota"),
     Entry("SHL-411", "GpuByDefault", "warning", "containers without need of a GPU get one, or stay pending"),
     Entry("SHL-412", "GpuDemanded", "warning", "pods without GPUs are refused in the namespace"),
+    Entry("SHL-421", "OverQuota", "error", "the API server refuses the pods of the workload"),
     Entry("SHL-501", "ExclusiveSharing", "error", "the device plugin refuses the configuration"),
     Entry("SHL-502", "ShortForm", "error", "the device plugin refuses the configuration"),
     Entry("SHL-503", "TooManyClients", "error", "the device plugin refuses the configuration"),
@@ -187,6 +189,26 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-906", "NotAScheduler", "warning", "nothing reads the ConfigMap"),
     Entry("SHL-907", "Spreads", "warning", "GPUs become fragmented, and large pods wait"),
 )
+
+Place = Literal["policy", "webhook", "warning"]
+AT_ADMISSION: Final[Mapping[str, Place]] = {
+    **dict.fromkeys(("UnequalGpus", "NoGpuToleration", "NoGpuNodeAffinity", "VisibleDevicesByHand"), "policy"),
+    **dict.fromkeys(("GpuWithoutRequest", "PrivilegedContainer", "OverNamespaceMaximum"), "policy"),
+    **dict.fromkeys(("OverQuota", "UnknownGpuName", "UnknownMigProfile", "MixedGpuNames", "TooManyGpus"), "webhook"),
+    **dict.fromkeys(("UnknownNodeLabel", "UnknownProductName", "UntoleratedTaint", "UnknownPriorityClass"), "warning"),
+    **dict.fromkeys(("CountTooStrict", "RepelsOthersOnly", "InstancesUnderSingle", "ToleratesAll"), "warning"),
+    **dict.fromkeys(("ModelTooLarge", "ModelsShareMemory", "OldLauncher", "NoRendezvous"), "warning"),
+    **dict.fromkeys(("UnsetVariable", "NoSuchService", "NoLauncher", "RootLauncher", "TopologyNotPassed"), "warning"),
+    **dict.fromkeys(("MissingPersistentVolumeClaim", "NoSuchImage", "PodSecurity", "PlainSecret"), "warning"),
+    **dict.fromkeys(("SmallSharedMemory", "NoMemoryRequest", "UnpinnedImage", "NoHeadlessService"), "warning"),
+    **dict.fromkeys(("NoSuchLocalQueue", "NoSuchPriorityClass", "MisplacedQueueName", "OpenDoor"), "warning"),
+    **dict.fromkeys(("CpuOfGpuPods", "NoTargetVersion", "SeveralAutoscalers"), "warning"),
+    **dict.fromkeys(("NeverCounted", "UnsupportedScope", "GpuByDefault", "GpuDemanded"), "warning"),
+    **dict.fromkeys(("NoNameResolution", "NoExternalTraffic", "UnsetNamespaceLabel"), "warning"),
+}
+"""The rules that are checked when an object is created. `policy`: by the API server itself, from an expression;
+`webhook`: by Shoal, because other objects or tables are needed; `warning`: the same, and where all rules are enforced,
+it still warns only, since the object may be right with objects that are created later."""
 
 
 @cache

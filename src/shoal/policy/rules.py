@@ -24,6 +24,7 @@ from shoal.policy import (
     serving_rules,
     sharing_rules,
 )
+from shoal.policy.admission_rules.quota_rule import over_quota
 from shoal.policy.advice import Rule
 from shoal.policy.kinds import (
     AUTOSCALER,
@@ -188,6 +189,7 @@ FILE_RULES: Final[tuple[Rule, ...]] = (
     file_rules.replaced_objects,
     pod_rules.pod_parts,
     pod_rules.usual_omissions,
+    over_quota,
     reference_rules.file_references,
     scheduler_rules.scheduler_files,
 )

@@ -11,6 +11,7 @@ from build.ruled_pods import GPU, CompiledRules, container, cron_job, deployment
 from shoal.policy.admission_rules.modes import MAXIMUM_LABEL
 from shoal.policy.admission_rules.policies import policy_name
 from shoal.policy.admission_rules.policy_rules import POLICY_RULES
+from shoal.policy.admission_rules.quota_rule import over_quota
 from shoal.policy.object_set import ObjectSet
 
 Obj = dict[str, Any]
@@ -172,3 +173,18 @@ def test_the_maximum_of_a_namespace_is_named_in_the_message() -> None:
     found = _broken(pod(container(3)), LIMIT_OF_TWO)
     assert found == {"OverNamespaceMaximum": ["pods of this namespace must not request more than 2 GPUs"]}
     assert _broken(pod(container(3)), {}) == {}
+
+
+ODD: tuple[Obj, ...] = (
+    {},
+    {"kind": "Pod", "metadata": [], "spec": None},
+    {"kind": "Pod", "metadata": {"annotations": 3}, "spec": {"containers": [None, {"resources": 7, "env": "x"}]}},
+    {"kind": "Pod", "spec": {"containers": {}, "volumes": [{"hostPath": []}], "nodeSelector": [], "affinity": "no"}},
+    {"spec": {"template": {"spec": {"containers": [{"resources": {"limits": [], "requests": {GPU: []}}}]}}}},
+)
+
+
+@pytest.mark.parametrize("obj", ODD)
+def test_rules_accept_objects_of_any_structure(obj: Obj) -> None:
+    for rule in (*(row.rule for row in POLICY_RULES), over_quota):
+        assert all(advice.message() for advice in rule(obj, ObjectSet([])))
