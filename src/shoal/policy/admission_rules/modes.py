@@ -8,11 +8,17 @@ no binding of a policy selects it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
-Mode = Literal["off", "warn", "enforce"]
+from shoal.api.admission_settings import AdmissionSettings, RuleMode, read_mode
+from shoal.policy.catalogue import AT_ADMISSION, reason_of
+from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.near_texts import nearest_name
+
+Mode = RuleMode
+_HERE = Where()
 OFF, WARN, ENFORCE = MODES = ("off", "warn", "enforce")
 LABEL_PREFIX: Final = "admission.shoal.dev/"
 MODE_LABEL: Final = f"{LABEL_PREFIX}mode"
@@ -44,3 +50,17 @@ class RuleModes(msgspec.Struct, frozen=True):
         if label is None:
             return self.configured(reason)
         return "warn" if label == WARN else "enforce" if label == ENFORCE else "off"
+
+
+def modes_of(settings: AdmissionSettings, namespace: str, where: Where = _HERE) -> RuleModes:
+    """`namespace`: Shoal's own, which is excluded. Raises UserError for a rule that is not marked for admission."""
+    rules: dict[str, Mode] = {}
+    for name, written in settings.rules.items():
+        reason = reason_of(name)
+        if reason not in AT_ADMISSION:
+            near = nearest_name(name, AT_ADMISSION)
+            fix = f"did you mean {near}?" if near else "shoal policy rules lists the rules"
+            raise UserError(f"{excerpt(name)} is no rule at admission", where=where.below("rules"), fix=fix)
+        rules[reason] = read_mode(written)
+    excluded = dict.fromkeys((*SYSTEM_NAMESPACES, namespace, *settings.excluded_namespaces))
+    return RuleModes(read_mode(settings.mode), rules, tuple(excluded))

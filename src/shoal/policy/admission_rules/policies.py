@@ -19,7 +19,7 @@ from shoal.policy.catalogue import entries
 Obj = dict[str, Any]
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
 LABELS: Final = {"app.kubernetes.io/managed-by": "shoal", "app.kubernetes.io/component": "admission-rules"}
-"""Of the objects of this package, whoever applies them."""
+"""Of all generated objects."""
 NAME: Final = "kubernetes.io/metadata.name"
 _ACTIONS: Final = {WARN: ["Warn"], ENFORCE: ["Deny"]}
 _WRITES: Final = ["CREATE", "UPDATE"]

@@ -17,7 +17,7 @@ from shoal.policy.advice import Rule
 from shoal.policy.pod_templates import GPU
 
 
-class Validation(msgspec.Struct, frozen=True):
+class PodCheck(msgspec.Struct, frozen=True):
     expression: str
     message: str
     message_expression: str = ""
@@ -28,7 +28,7 @@ class PolicyRule(msgspec.Struct, frozen=True):
     reason: str
     rule: Rule
     """The same check on files and for the webhook."""
-    validations: tuple[Validation, ...]
+    validations: tuple[PodCheck, ...]
     has_failure_ignored: bool = False
     """Whether an object is admitted of which an expression cannot be evaluated."""
 
@@ -141,34 +141,34 @@ _MAXIMUM = (
 _OVER = "'pods of this namespace must not request more than ' + variables.maximum + ' GPUs'"
 
 POLICY_RULES: Final[tuple[PolicyRule, ...]] = (
-    PolicyRule("UnequalGpus", access.equal_gpus, (Validation(_EQUAL, access.EQUAL),), has_failure_ignored=True),
+    PolicyRule("UnequalGpus", access.equal_gpus, (PodCheck(_EQUAL, access.EQUAL),), has_failure_ignored=True),
     PolicyRule(
         "NoGpuToleration",
         access.gpu_tolerations,
-        (Validation(TOLERATION, access.TOLERATION),),
+        (PodCheck(TOLERATION, access.TOLERATION),),
         has_failure_ignored=True,
     ),
     PolicyRule(
         "NoGpuNodeAffinity",
         access.gpu_node_affinity,
-        (Validation(AFFINITY, access.AFFINITY),),
+        (PodCheck(AFFINITY, access.AFFINITY),),
         has_failure_ignored=True,
     ),
-    PolicyRule("VisibleDevicesByHand", access.named_devices, (Validation(_VISIBLE_DEVICES, access.VISIBLE),)),
+    PolicyRule("VisibleDevicesByHand", access.named_devices, (PodCheck(_VISIBLE_DEVICES, access.VISIBLE),)),
     PolicyRule(
         "GpuWithoutRequest",
         access.unrequested_devices,
-        (Validation(_HOST_DEVICES, access.HOST_DEVICES), Validation(_RUNTIME_CLASS, access.RUNTIME)),
+        (PodCheck(_HOST_DEVICES, access.HOST_DEVICES), PodCheck(_RUNTIME_CLASS, access.RUNTIME)),
     ),
     PolicyRule(
         "PrivilegedContainer",
         access.privileged_containers,
-        (Validation("variables.containers.all(c, !c.?securityContext.?privileged.orValue(false))", access.PRIVILEGED),),
+        (PodCheck("variables.containers.all(c, !c.?securityContext.?privileged.orValue(false))", access.PRIVILEGED),),
     ),
     PolicyRule(
         "OverNamespaceMaximum",
         access.namespace_maximum,
-        (Validation(_MAXIMUM, "the pod requests more GPUs than its namespace allows", _OVER),),
+        (PodCheck(_MAXIMUM, "the pod requests more GPUs than its namespace allows", _OVER),),
     ),
 )
 """Rules that keep GPUs from being taken past the scheduler fail closed, the others open: an expression of a huge object

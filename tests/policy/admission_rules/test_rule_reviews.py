@@ -84,7 +84,7 @@ def test_a_workload_that_its_quota_can_never_admit_is_refused() -> None:
     several["spec"]["replicas"] = 3
     answer = _answer(several, {MODE_LABEL: "enforce"}, None, QUOTA)
     assert "3 pods with 2 each of nvidia.com/gpu" in answer["status"]["message"]
-    scoped = {**QUOTA, "spec": {**QUOTA["spec"], "scopes": ["BestEffort"]}}
+    scoped: Obj = {**QUOTA, "spec": {"hard": {f"requests.{GPU}": "4"}, "scopes": ["BestEffort"]}}
     assert _answer(large, {MODE_LABEL: "enforce"}, None, scoped)["allowed"] is True
 
 
