@@ -66,6 +66,8 @@ def gatekeeping_controller(
 
     def follow(kind: Kind) -> None:
         context.informers.of(kind).on_change(lambda _before, _after: loop.wake(_THE_ONE, 0.1))
+        # The first look may have been before the kinds of the server were known.
+        loop.wake(_THE_ONE, 0.1)
 
     served.when_there(POLICIES, follow, OLDER_POLICIES)
     served.when_there(BINDINGS, follow, OLDER_BINDINGS)
