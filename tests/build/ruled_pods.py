@@ -46,6 +46,8 @@ class CompiledRules:
         self._policies: list[tuple[str, Variables, list[tuple[Expression, str]]]] = []
         for made in validating_policies(RuleModes()):
             spec = made.policy["spec"]
+            if "variables" not in spec:
+                continue
             variables = Variables(spec["variables"], BASE)
             assert not variables.faults
             visible = {**BASE, "variables": variables.kind}

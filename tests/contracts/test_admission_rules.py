@@ -93,6 +93,10 @@ async def test_a_server_refuses_what_breaks_an_enforced_rule_and_warns_of_others
             await eventually(partial(_tried, api, bad), lambda answer: answer.code == 403)
             assert words in (await _tried(api, bad)).refused(403)
         (await _tried(api, pod())).ok(201)
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+        named = {**config, "data": {"NVIDIA_VISIBLE_DEVICES": "all"}}
+        assert "by envFrom" in (await api.post(api.core("configmaps"), named, dryRun="All")).refused(403)
+        (await api.post(api.core("configmaps"), {**config, "data": {"A": "b"}}, dryRun="All")).ok(201)
         many = pod(*({**container(0), "name": f"c{at}", "env": _variables()} for at in range(100)))
         (await _tried(api, many)).ok(201)
 

@@ -83,7 +83,7 @@ _HOLDING = (
     *("hand-down-deployments", "hand-down-leaderworkersets", "hand-down-replicasets", "hand-down-statefulsets"),
     *("hold-jobs", "hold-pods", "hold-ray-services", "hold-training-jobs"),
 )
-_RULES = tuple(f"shoal-rule-shl-{number}" for number in (305, 320, 351, 352, 353, 354, 355))
+_RULES = tuple(f"shoal-rule-shl-{one}" for one in ("305", "305-data", "320", "351", "352", "353", "354", "355"))
 _MODES = ("warn", "enforce")
 _RULE_BINDINGS = (f"{name}-{mode}{way}" for name in _RULES for mode in _MODES for way in ("", "-by-rule", "-by-mode"))
 _ADDED = ("toleration", "node-affinity", "shm", "nccl", "priority-class", "queue")

@@ -95,6 +95,8 @@ CASES = [
         {"VisibleDevicesByHand": 1},
     ),
     (_env("CUDA_VISIBLE_DEVICES", "0"), {}),
+    (pod(container(envFrom=[{"prefix": "NVIDIA_", "configMapRef": {"name": "c"}}])), {"VisibleDevicesByHand": 1}),
+    (pod(container(envFrom=[{"prefix": "APP_", "configMapRef": {"name": "c"}}, {"secretRef": {"name": "s"}}])), {}),
     (pod(annotations={"cdi.k8s.io/x": "nvidia.com/gpu=all"}), {"VisibleDevicesByHand": 1}),
     (
         pod(container(volumeMounts=[{"name": "v", "mountPath": "/var/run/nvidia-container-devices/all"}])),
@@ -158,6 +160,18 @@ def test_rules_and_expressions_agree_about_combinations_of_all_cases(compiled: C
         labels = draw.choice([{}, LIMIT_OF_TWO, {MAXIMUM_LABEL: "many"}])
         broken = {policy_name(reason) for reason in _broken(obj, labels)}
         assert {name for name, _ in compiled.refusals(obj, labels)} == broken
+
+
+def test_config_maps_and_secrets_must_not_name_devices() -> None:
+    for kind, field in (
+        ("ConfigMap", "data"),
+        ("Secret", "stringData"),
+        ("Secret", "data"),
+        ("ConfigMap", "binaryData"),
+    ):
+        obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "c"}, field: {"NVIDIA_VISIBLE_DEVICES": "all"}}
+        assert list(_broken(obj, {})) == ["VisibleDevicesByHand"]
+    assert _broken({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"A": "b"}}, {}) == {}
 
 
 def test_an_update_that_leaves_the_template_alone_is_not_refused(compiled: CompiledRules) -> None:

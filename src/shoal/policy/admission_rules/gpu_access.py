@@ -23,12 +23,15 @@ AFFINITY: Final = "GPU pods must specify nodeAffinity for GPU nodes"
 VISIBLE: Final = (
     "NVIDIA_VISIBLE_DEVICES, annotations of CDI and mounts of devices would add GPUs that were not allocated"
 )
+IN_DATA: Final = "NVIDIA_VISIBLE_DEVICES in a ConfigMap or Secret adds GPUs that were not allocated, by envFrom"
 HOST_DEVICES: Final = "volumes with device files of the host give a pod GPUs that were not allocated"
 PRIVILEGED: Final = "privileged containers have access to all GPUs of the node"
 RUNTIME: Final = "the runtime class nvidia without a request gives a pod GPUs that were not allocated"
 
 DEVICE_FOLDERS: Final = ("dri", "char", "vfio")
 """Folders of /dev with device files of GPUs."""
+VARIABLE: Final = "NVIDIA_VISIBLE_DEVICES"
+DATA_FIELDS: Final = ("data", "stringData", "binaryData")
 NO_DEVICES: Final = ("", "none", "void")
 CDI_PREFIX: Final = "cdi.k8s.io/"
 DEVICE_MOUNTS: Final = "/var/run/nvidia-container-devices"
@@ -122,6 +125,11 @@ def _is_node_label(name: str) -> bool:
 
 @rule(VisibleDevicesByHand="a pod names the devices that its containers see")
 def named_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
+    """Also in ConfigMaps and Secrets: containers take all entries as variables, with a prefix if they name one."""
+    if obj.get("kind") in ("ConfigMap", "Secret"):
+        for field in DATA_FIELDS:
+            if VARIABLE in string_keys(obj.get(field)):
+                yield Advice("VisibleDevicesByHand", f"{field}[{VARIABLE}]", IN_DATA, _REMOVED)
     for template in pod_templates(obj):
         for name in string_keys(template.annotations):
             if name.startswith(CDI_PREFIX):
@@ -129,8 +137,11 @@ def named_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("VisibleDevicesByHand", where, VISIBLE, _REMOVED)
         for path, container in all_containers(template):
             for at, variable in enumerate(maps(container.get("env"))):
-                if variable.get("name") == "NVIDIA_VISIBLE_DEVICES" and not _hides(variable):
+                if variable.get("name") == VARIABLE and not _hides(variable):
                     yield Advice("VisibleDevicesByHand", f"{path}.env[{at}]", VISIBLE, _REMOVED)
+            for at, source in enumerate(maps(container.get("envFrom"))):
+                if source.get("prefix") and VARIABLE.startswith(str(source["prefix"])):
+                    yield Advice("VisibleDevicesByHand", f"{path}.envFrom[{at}].prefix", VISIBLE, _REMOVED)
             for at, mount in enumerate(maps(container.get("volumeMounts"))):
                 if str(mount.get("mountPath") or "").startswith(DEVICE_MOUNTS):
                     yield Advice("VisibleDevicesByHand", f"{path}.volumeMounts[{at}]", VISIBLE, _REMOVED)
@@ -176,7 +187,7 @@ def _has_devices(template: PodTemplateView) -> bool:
 
 def _hides_devices(template: PodTemplateView) -> bool:
     return all(
-        any(each.get("name") == "NVIDIA_VISIBLE_DEVICES" and _hides(each) for each in maps(container.get("env")))
+        any(each.get("name") == VARIABLE and _hides(each) for each in maps(container.get("env")))
         for _, container in all_containers(template)
     )
 

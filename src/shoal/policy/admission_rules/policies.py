@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from shoal.policy.admission_rules.modes import ENFORCE, MODE_LABEL, OFF, WARN, RuleModes, rule_label
-from shoal.policy.admission_rules.policy_rules import POLICY_RULES, PolicyRule, variables_of
+from shoal.policy.admission_rules.policy_rules import POLICY_RULES, PodCheck, PolicyRule, variables_of
 from shoal.policy.catalogue import entries
 
 Obj = dict[str, Any]
@@ -39,6 +39,9 @@ RESOURCE_RULES: Final[list[Obj]] = [
     },
     {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": _WRITES, "resources": ["jobs", "cronjobs"]},
 ]
+_DATA_RULES: Final[list[Obj]] = [
+    {"apiGroups": [""], "apiVersions": ["v1"], "operations": _WRITES, "resources": ["configmaps", "secrets"]}
+]
 
 
 class AdmissionPolicy(msgspec.Struct, frozen=True):
@@ -49,7 +52,8 @@ class AdmissionPolicy(msgspec.Struct, frozen=True):
 
 
 def validating_policies(modes: RuleModes) -> list[AdmissionPolicy]:
-    return [_policy(each, modes) for each in POLICY_RULES]
+    checked = [_policy(each, modes) for each in POLICY_RULES]
+    return [*checked, *(_data_policy(row, row.data_check, modes) for row in POLICY_RULES if row.data_check is not None)]
 
 
 def policy_name(reason: str) -> str:
@@ -62,8 +66,6 @@ def outside(namespaces: Sequence[str]) -> Obj:
 
 
 def _policy(row: PolicyRule, modes: RuleModes) -> AdmissionPolicy:
-    entry = entries()[row.reason]
-    name = policy_name(row.reason)
     texts = [each.expression for each in row.validations]
     spec: Obj = {
         "failurePolicy": "Ignore" if row.has_failure_ignored else "Fail",
@@ -71,10 +73,24 @@ def _policy(row: PolicyRule, modes: RuleModes) -> AdmissionPolicy:
         "variables": variables_of([*texts, _UNCHANGED]),
         "validations": list(_validations(row)),
     }
-    note = {"shoal.dev/rule": f"{entry.id} {row.reason}: {entry.effect}"}
+    return _bound(row.reason, policy_name(row.reason), spec, modes)
+
+
+def _data_policy(row: PolicyRule, check: PodCheck, modes: RuleModes) -> AdmissionPolicy:
+    spec: Obj = {
+        "failurePolicy": "Ignore" if row.has_failure_ignored else "Fail",
+        "matchConstraints": {"namespaceSelector": outside(modes.excluded), "resourceRules": _DATA_RULES},
+        "validations": [{"expression": check.expression, "message": check.message, "reason": "Forbidden"}],
+    }
+    return _bound(row.reason, f"{policy_name(row.reason)}-data", spec, modes)
+
+
+def _bound(reason: str, name: str, spec: Obj, modes: RuleModes) -> AdmissionPolicy:
+    entry = entries()[reason]
+    note = {"shoal.dev/rule": f"{entry.id} {reason}: {entry.effect}"}
     meta = {"name": name, "labels": dict(LABELS), "annotations": note}
     policy = {"apiVersion": API_VERSION, "kind": "ValidatingAdmissionPolicy", "metadata": meta, "spec": spec}
-    return AdmissionPolicy(policy, tuple(_bindings(row.reason, name, modes)))
+    return AdmissionPolicy(policy, tuple(_bindings(reason, name, modes)))
 
 
 def _validations(row: PolicyRule) -> Iterator[Obj]:

@@ -29,6 +29,8 @@ class PolicyRule(msgspec.Struct, frozen=True):
     rule: Rule
     """The same check on files and for the webhook."""
     validations: tuple[PodCheck, ...]
+    data_check: PodCheck | None = None
+    """The check of ConfigMaps and Secrets, from which containers may take variables."""
     has_failure_ignored: bool = False
     """Whether an object is admitted of which an expression cannot be evaluated."""
 
@@ -71,7 +73,7 @@ def _hides(variable: str) -> str:
     return f"!has({variable}.valueFrom) && {variable}.?value.orValue('') in {none}"
 
 
-_VISIBLE = "e.?name.orValue('') == 'NVIDIA_VISIBLE_DEVICES'"
+_VISIBLE = f"e.?name.orValue('') == '{access.VARIABLE}'"
 VARIABLES: Final[dict[str, str]] = {
     "top": "dyn(object)",
     # The object that has the metadata and the spec of the pod.
@@ -113,6 +115,7 @@ AFFINITY = (
 _VISIBLE_DEVICES = (
     f"variables.annotations.all(k, !k.startsWith('{access.CDI_PREFIX}')) && variables.containers.all(c, "
     f"c.?env.orValue([]).all(e, !({_VISIBLE}) || ({_hides('e')}))"
+    f" && c.?envFrom.orValue([]).all(f, f.?prefix.orValue('') == '' || !'{access.VARIABLE}'.startsWith(f.prefix))"
     f" && c.?volumeMounts.orValue([]).all(m, !m.?mountPath.orValue('').startsWith('{access.DEVICE_MOUNTS}')))"
 )
 _HOST_PATH = (
@@ -120,6 +123,9 @@ _HOST_PATH = (
     f" || p[1] in {_listed(access.DEVICE_FOLDERS)})) || (p[0] == 'proc' && 'root' in p)"
     " || (p[0] == 'run' && p.size() > 1 && p[1] == 'nvidia')"
     " || (p[0] == 'var' && p.size() > 2 && p[1] == 'run' && p[2] == 'nvidia')"
+)
+_NO_DEVICES_IN_DATA = " && ".join(
+    f"!('{access.VARIABLE}' in dyn(object).?{field}.orValue({{}}))" for field in access.DATA_FIELDS
 )
 _PATH_PARTS = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
 _HOST_DEVICES = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_HOST_PATH}))"
@@ -154,7 +160,12 @@ POLICY_RULES: Final[tuple[PolicyRule, ...]] = (
         (PodCheck(AFFINITY, access.AFFINITY),),
         has_failure_ignored=True,
     ),
-    PolicyRule("VisibleDevicesByHand", access.named_devices, (PodCheck(_VISIBLE_DEVICES, access.VISIBLE),)),
+    PolicyRule(
+        "VisibleDevicesByHand",
+        access.named_devices,
+        (PodCheck(_VISIBLE_DEVICES, access.VISIBLE),),
+        PodCheck(_NO_DEVICES_IN_DATA, access.IN_DATA),
+    ),
     PolicyRule(
         "GpuWithoutRequest",
         access.unrequested_devices,
