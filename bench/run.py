@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 
 from bench import (
+    admission,
     agent_exporter,
     agent_plugin,
     autoscale,
@@ -77,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages.main()
     print("\nlint")
     lint.main()
+    print("\nadmission rules")
+    admission.main(["--seconds", "5"] if chosen.quick else [])
     print("\npods on this machine")
     this_machine.main(["--quick"] if chosen.quick else [])
     print("\npacking, public trace")

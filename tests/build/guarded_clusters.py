@@ -17,6 +17,7 @@ from shoal.controllers.gatekeeping.held_kinds import HELD_KINDS, QUEUE_LABEL, Ho
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.gatekeeping.policies import BINDINGS
 from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.policy.admission_rules.modes import RuleModes
 
 Obj = dict[str, Any]
 _POD = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}
@@ -26,9 +27,9 @@ QUEUED = {QUEUE_LABEL: "team"}
 
 
 class Installed:
-    def __init__(self, context: Context, rules: Rules) -> None:
+    def __init__(self, context: Context, rules: Rules, modes: RuleModes | None = None) -> None:
         self.served = Served(context)
-        self.loop = gatekeeping_controller(context, self.served, rules)
+        self.loop = gatekeeping_controller(context, self.served, rules, modes=modes)
         self.name = "gatekeeping"
 
     async def run(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 from build.advised_rules import rules_about_workloads
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME
 from shoal.api.taints import Taint
+from shoal.policy.admission_rules.quota_rule import over_quota
 from shoal.policy.advice import AdvisedNode, Obj, Rule
 from shoal.policy.kinds import (
     CLUSTER_QUEUE,
@@ -18,6 +19,7 @@ from shoal.policy.kinds import (
     LOCAL_QUEUE,
     NAMESPACE,
     PRIORITY_CLASS,
+    RESOURCE_QUOTA,
     SERVICE,
     VOLUME_CLAIM,
     WORKLOAD_PRIORITY_CLASS,
@@ -211,7 +213,15 @@ def spread(**labels: str) -> Obj:
     return {"kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
 
 
+QUOTA = {"metadata": {"name": "q", "namespace": "n"}, "spec": {"hard": {"requests.nvidia.com/gpu": "4"}}}
+
 CASES: dict[str, Case] = {
+    "more GPUs than a quota allows": (
+        over_quota,
+        job(container(8)),
+        FakeContext((RESOURCE_QUOTA, QUOTA)),
+        "the ResourceQuota q allows 4 in all",
+    ),
     "a short product name": (
         product_names,
         pod(nodeSelector={"nvidia.com/gpu.product": "A100-SXM4-80GB"}),

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from shoal.api.admission_settings import AdmissionSettings
 from shoal.api.kueue.durations import seconds
 from shoal.api.meta import ObjectMeta
 from shoal.api.webhook_rules import WebhookRules
@@ -95,6 +96,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
     preemption: PreemptionRules = field(default_factory=PreemptionRules)
     webhook: WebhookRules = field(default_factory=WebhookRules)
     namespaces: ProjectNamespaces = field(default_factory=ProjectNamespaces)
+    admission: AdmissionSettings = field(default_factory=AdmissionSettings)
 
     def check(self, where: Where) -> None:
         names, here = self.scheduler_names, where.below("schedulerNames")
@@ -105,6 +107,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
         self.leader_election.timing_s(where.below("leaderElection"))
         self.preemption.min_runtime_s(where.below("preemption"))
         self.webhook.check(where.below("webhook"))
+        self.admission.check(where.below("admission"))
 
     def deciding(self) -> RunConfiguration:
         """Only the fields on which decisions depend."""

@@ -49,6 +49,13 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal scale plan -f manifests/ --instance-types types.yaml",
     ),
     "scale pools": ("shoal scale pools", "shoal scale pools -f snapshot.json"),
+    "policy": ("shoal policy generate | kubectl apply -f -", "shoal policy preview"),
+    "policy generate": (
+        "shoal policy generate | kubectl apply -f -",
+        "shoal policy generate --part rules --mode off --rule PrivilegedContainer=enforce",
+    ),
+    "policy preview": ("shoal policy preview", "shoal policy preview -f manifests/ --mode enforce -o json"),
+    "policy rules": ("shoal policy rules", "shoal policy rules -o wide"),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "web": ("shoal web", "shoal web --host 0.0.0.0 --tls-cert-file web.crt --tls-private-key-file web.key"),
     "explain": ("shoal explain nvidia.com/mig.config.state", "shoal explain CUDA out of memory", "shoal explain h100"),

@@ -218,6 +218,12 @@ _ENTRIES = (
         "Print alerts about GPUs and queues: shoal alerts | kubectl apply -f -.",
     ),
     CommandEntry(
+        "policy",
+        "shoal.cli.policy:app",
+        _RUN,
+        "Check pods with GPUs when they are created: print the policies, and what they would refuse.",
+    ),
+    CommandEntry(
         "completion",
         "shoal.cli.completion:completion",
         _OTHER,

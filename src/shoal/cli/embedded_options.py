@@ -16,6 +16,7 @@ from shoal.cli.cluster_folder import history_folder
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
+    from shoal.api.admission_settings import RuleMode
     from shoal.embedded.machines.machine import Machine
     from shoal.embedded.snapshots.creation import SnapshotStart
     from shoal.wiring.cluster_options import ClusterOptions
@@ -108,6 +109,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """This machine is a node, beside the simulated ones."""
     runtime_endpoint: str = ""
     gpu_config: Path | None = None
+    admission_rules: RuleMode | None = None
+    """The mode of the admission rules; None: they are not installed."""
     snapshot: Path | None = None
     """The objects to start with."""
     clock: str = ""
@@ -122,6 +125,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += ["--this-machine"] if self.is_this_machine else []
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
+        words += [] if self.admission_rules is None else ["--admission-rules", self.admission_rules]
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
@@ -162,6 +166,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         start = self._start()
         machines = self._machines() if start is None else (*(each.machine for each in start.nodes), *self._machines())
         self._check_this_machine()
+        if self.admission_rules is not None and (self.is_split or not self.has_shoal):
+            raise UserError("--admission-rules needs Shoal's controllers in the process of the cluster")
         _check_names(machines)
         if self.stages:
             from shoal.embedded.kubelets.stage_files import read_stages
@@ -213,12 +219,16 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             runtime_socket(self.runtime_endpoint)
 
     def _shoal(self, folder: Path | None) -> RunChoice:
+        from shoal.api.admission_settings import AdmissionSettings
         from shoal.api.run_configuration import RunConfiguration
         from shoal.cli.run import run_choice
         from shoal.cli.run_files import RunFiles
         from shoal.wiring.run_choice import OWN_NAMES
 
-        choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
+        admission = AdmissionSettings()
+        if self.admission_rules is not None:
+            admission = AdmissionSettings(enabled=True, mode=self.admission_rules)
+        choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES, admission=admission)))
         return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
 
     def _start(self) -> SnapshotStart | None:

@@ -76,4 +76,8 @@ def _own(value: Unknown, where: Where) -> RunConfiguration:
         raise UserError(f"unsupported value {excerpt(value.api_version)}", where=where.below("apiVersion"), fix=fix)
     own = convert(value.raw, RunConfiguration, where)
     own.check(where)
+    from shoal.policy.admission_rules.modes import modes_of
+
+    # Refuses names of rules that do not exist.
+    modes_of(own.admission, own.webhook.service_namespace, where.below("admission"))
     return own

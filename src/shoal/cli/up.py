@@ -60,6 +60,12 @@ class Authorization(StrEnum):
     RBAC = "rbac"
 
 
+class RuleModeName(StrEnum):
+    OFF = "off"
+    WARN = "warn"
+    ENFORCE = "enforce"
+
+
 @dataclass(frozen=True, kw_only=True)
 class UpOptions:
     state: StateFolder = None
@@ -132,6 +138,10 @@ class UpOptions:
             help="Install the kinds of other projects, such as Kueue's and Kubeflow's.",
         ),
     ] = True
+    admission_rules: Annotated[
+        RuleModeName | None,
+        typer.Option("--admission-rules", help="Check pods by the admission rules when they are created."),
+    ] = None
     processes: Annotated[
         bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
     ] = False
@@ -169,6 +179,7 @@ class UpOptions:
             is_this_machine=self.this_machine,
             runtime_endpoint=self.runtime_endpoint,
             gpu_config=self.gpu_config,
+            admission_rules=None if self.admission_rules is None else self.admission_rules.value,
             snapshot=self.snapshot,
         )
 

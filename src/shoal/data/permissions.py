@@ -83,9 +83,19 @@ _HOLDING = (
     *("hand-down-deployments", "hand-down-leaderworkersets", "hand-down-replicasets", "hand-down-statefulsets"),
     *("hold-jobs", "hold-pods", "hold-ray-services", "hold-training-jobs"),
 )
-_POLICIES = ",".join((*(f"shoal-{name}{end}" for name in _HOLDING for end in ("", "-default")), "shoal-rendezvous"))
+_RULES = tuple(f"shoal-rule-shl-{one}" for one in ("305", "305-data", "320", "351", "352", "353", "354", "355"))
+_MODES = ("warn", "enforce")
+_RULE_BINDINGS = (f"{name}-{mode}{way}" for name in _RULES for mode in _MODES for way in ("", "-by-rule", "-by-mode"))
+_ADDED = ("toleration", "node-affinity", "shm", "nccl", "priority-class", "queue")
+_POLICIES = ",".join(
+    (
+        *(f"shoal-{name}{end}" for name in _HOLDING for end in ("", "-default")),
+        "shoal-rendezvous",
+        *(f"shoal-add-{name}" for name in _ADDED),
+    )
+)
 _KEEPING = (f"shoal-keep-queue-{name}" for name in ("jobs", "ray-services", "training-jobs"))
-_CHECKING = ",".join((*_KEEPING, "shoal-guard-devices", "shoal-limit-gpu-parts"))
+_CHECKING = ",".join((*_KEEPING, "shoal-guard-devices", "shoal-limit-gpu-parts", *_RULES, *_RULE_BINDINGS))
 _DEFINITIONS = ",".join(
     f"{plural}.kueue.x-k8s.io"
     for plural in (
@@ -166,14 +176,18 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"delete,patch,update mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION} ={_POLICIES}",
         f"create,{READ} mutatingwebhookconfigurations {_ADMISSION}",
         f"delete,patch,update mutatingwebhookconfigurations {_ADMISSION} =shoal-gatekeeping",
+        f"create,{READ} validatingwebhookconfigurations {_ADMISSION}",
+        f"delete,patch,update validatingwebhookconfigurations {_ADMISSION} =shoal-admission",
+        # What the admission rules look up.
+        f"{READ} namespaces,nodes,persistentvolumeclaims,resourcequotas,services",
+        f"{READ} priorityclasses @scheduling.k8s.io",
         f"{READ} customresourcedefinitions @apiextensions.k8s.io",
         # A user that may change any definition may have all objects of its kind sent to itself.
         f"patch customresourcedefinitions @apiextensions.k8s.io ={_DEFINITIONS}",
         # A policy that reads a kind may be written by those only who may read it.
         f"{READ} localqueues {_KUEUE}",
-        "get resourcequotas",
         f"{READ} resourceflavors {_KUEUE}",
-        "create,get namespaces",
+        "create namespaces",
     ),
     "volcano": (
         f"{READ} namespaces,pods",

@@ -8,6 +8,7 @@ described where the rule is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final, Literal
 
@@ -128,6 +129,11 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-329", "UnnamedContainer", "error", "the training operator refuses the job"),
     Entry("SHL-330", "NoSuchClaimTemplate", "error", "the pods stay pending"),
     Entry("SHL-331", "UnknownAction", "error", "Volcano refuses the job"),
+    Entry("SHL-351", "UnequalGpus", "error", "the API server refuses the pods"),
+    Entry("SHL-352", "NoGpuToleration", "warning", "tainted nodes do not accept the pods, so they stay pending"),
+    Entry("SHL-353", "NoGpuNodeAffinity", "info", "only the resource keeps the pods from other nodes"),
+    Entry("SHL-354", "PrivilegedContainer", "warning", "the container uses GPUs that are allocated to others"),
+    Entry("SHL-355", "OverNamespaceMaximum", "error", "a pod takes more GPUs than its namespace allows one pod"),
     Entry("SHL-401", "NoSuchLocalQueue", "error", "the workload is not admitted"),
     Entry("SHL-402", "NoSuchPriorityClass", "error", "the workload is not created, or has no priority"),
     Entry(
@@ -152,6 +158,7 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-412", "GpuDemanded", "warning", "pods without GPUs are refused in the namespace"),
     Entry("SHL-413", "NoSuchClusterQueue", "error", "workloads of the queue are not admitted"),
     Entry("SHL-414", "NoSuchFlavor", "error", "the ClusterQueue is inactive and admits nothing"),
+    Entry("SHL-421", "OverQuota", "error", "the API server refuses the pods of the workload"),
     Entry("SHL-501", "ExclusiveSharing", "error", "the device plugin refuses the configuration"),
     Entry("SHL-502", "ShortForm", "error", "the device plugin refuses the configuration"),
     Entry("SHL-503", "TooManyClients", "error", "the device plugin refuses the configuration"),
@@ -206,6 +213,26 @@ CATALOGUE: Final[tuple[Entry, ...]] = (
     Entry("SHL-956", "DriverInImage", "error", "CUDA reports that driver and library versions do not match"),
     Entry("SHL-957", "ShellForm", "info", "the program is killed without having written a checkpoint"),
 )
+
+Place = Literal["policy", "webhook", "warning"]
+AT_ADMISSION: Final[Mapping[str, Place]] = {
+    **dict.fromkeys(("UnequalGpus", "NoGpuToleration", "NoGpuNodeAffinity", "VisibleDevicesByHand"), "policy"),
+    **dict.fromkeys(("GpuWithoutRequest", "PrivilegedContainer", "OverNamespaceMaximum"), "policy"),
+    **dict.fromkeys(("OverQuota", "UnknownGpuName", "UnknownMigProfile", "MixedGpuNames", "TooManyGpus"), "webhook"),
+    **dict.fromkeys(("UnknownNodeLabel", "UnknownProductName", "UntoleratedTaint", "UnknownPriorityClass"), "warning"),
+    **dict.fromkeys(("CountTooStrict", "RepelsOthersOnly", "InstancesUnderSingle", "ToleratesAll"), "warning"),
+    **dict.fromkeys(("ModelTooLarge", "ModelsShareMemory", "OldLauncher", "NoRendezvous"), "warning"),
+    **dict.fromkeys(("UnsetVariable", "NoSuchService", "NoLauncher", "RootLauncher", "TopologyNotPassed"), "warning"),
+    **dict.fromkeys(("MissingPersistentVolumeClaim", "NoSuchImage", "PodSecurity", "PlainSecret"), "warning"),
+    **dict.fromkeys(("SmallSharedMemory", "NoMemoryRequest", "UnpinnedImage", "NoHeadlessService"), "warning"),
+    **dict.fromkeys(("NoSuchLocalQueue", "NoSuchPriorityClass", "MisplacedQueueName", "OpenDoor"), "warning"),
+    **dict.fromkeys(("CpuOfGpuPods", "NoTargetVersion", "SeveralAutoscalers"), "warning"),
+    **dict.fromkeys(("NeverCounted", "UnsupportedScope", "GpuByDefault", "GpuDemanded"), "warning"),
+    **dict.fromkeys(("NoNameResolution", "NoExternalTraffic", "UnsetNamespaceLabel"), "warning"),
+}
+"""The rules that are checked when an object is created. `policy`: by the API server itself, from an expression;
+`webhook`: by Shoal, because other objects or tables are needed; `warning`: the same, and where all rules are enforced,
+it still warns only, since the object may be right with objects that are created later."""
 
 
 @cache

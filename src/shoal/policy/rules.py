@@ -28,6 +28,7 @@ from shoal.policy import (
     sharing_rules,
     spelling_rules,
 )
+from shoal.policy.admission_rules.quota_rule import over_quota
 from shoal.policy.advice import Rule
 from shoal.policy.kinds import (
     AUTOSCALER,
@@ -202,6 +203,7 @@ FILE_RULES: Final[tuple[Rule, ...]] = (
     file_rules.replaced_objects,
     pod_rules.pod_parts,
     pod_rules.usual_omissions,
+    over_quota,
     reference_rules.file_references,
     name_references.misspelled_references,
     placement_rules.spreading,

@@ -7,7 +7,7 @@ is reported as missing. ConfigMaps without a word that a rule looks for are kept
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from shoal.client.item import Item, Obj
@@ -30,9 +30,10 @@ class AdvisedObjects:
     notes: list[str] = field(default_factory=list)
 
 
-async def read_advised_objects(api: Api) -> AdvisedObjects:
+async def read_advised_objects(api: Api, more: Sequence[GroupKind] = ()) -> AdvisedObjects:
+    """`more`: kinds that are read as well."""
     there = {GroupKind(one.kind.group, one.kind.name): one.kind for one in await answering(api)}
-    wanted = list(dict.fromkeys((*_ROWS, *LOOKUP_KINDS)))
+    wanted = list(dict.fromkeys((*_ROWS, *LOOKUP_KINDS, *more)))
     served = [(named, there[named]) for named in wanted if named in there]
     # Without its definition a kind has no objects.
     found = AdvisedObjects(complete={named for named in wanted if named not in there})

@@ -12,6 +12,7 @@ from shoal.api.run_configuration import RunConfiguration
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
+from shoal.policy.admission_rules.modes import RuleModes, modes_of
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
@@ -51,6 +52,12 @@ class RunChoice(msgspec.Struct, frozen=True):
     operator: OperatorSettings = OperatorSettings()
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
+
+    def rule_modes(self) -> RuleModes | None:
+        """The modes of the admission rules; None if they are not enabled."""
+        if not self.own.admission.enabled:
+            return None
+        return modes_of(self.own.admission, self.own.webhook.service_namespace)
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ async def start_shoal(
             # Imported here: a process imports the controllers that it runs, and no others.
             from shoal.wiring.shoal_makers import make
 
-            tasks.start(name, make(name, context_of(name), served, rules).run)
+            tasks.start(name, make(name, context_of(name), served, rules, choice.rule_modes()).run)
     if _UPGRADES in choice.controllers:
         from shoal.controllers.driver_upgrades.controller import DriverUpgrades
 

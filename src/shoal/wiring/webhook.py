@@ -27,6 +27,7 @@ from shoal.client.served import Served
 from shoal.client.wanted_fields import says
 from shoal.controllers.gatekeeping.hooks import BESIDE, HOOKS, NAME, PROVIDED, WebhookAddress
 from shoal.controllers.gatekeeping.policies import OLDER_POLICIES, OURS, POLICIES
+from shoal.controllers.gatekeeping.rule_policies import RULE_HOOK, RULE_HOOKS
 from shoal.units.errors import ShoalError
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_rules import QueueRules
@@ -83,6 +84,7 @@ class WebhookTask:
         self._tasks = tasks
         self._rules = choice.own.webhook
         self._is_beside = is_beside
+        self._modes = choice.rule_modes()
         self._context = tasks.context(_NAME, tasks.api)
         self._served = Served(self._context)
         self._served.when_there(POLICIES, None, OLDER_POLICIES)
@@ -99,7 +101,7 @@ class WebhookTask:
         """Returns when the webhook has started."""
         # A server with admission policies needs no webhook beside it.
         await self._retry(self._has_read_kinds)
-        if self._is_beside and self._has_policies():
+        if self._is_beside and self._has_policies() and self._modes is None:
             await self._retry(self._has_removed_former)
             self._is_settled.set()
             return
@@ -120,7 +122,7 @@ class WebhookTask:
         from shoal.controllers.gatekeeping.webhook import Webhook
 
         settings = settings_beside() if self._is_beside else settings_of(self._rules)
-        return Webhook(self._context, self._served, settings, self._rules_in_force.holding)
+        return Webhook(self._context, self._served, settings, self._rules_in_force.holding, self._modes)
 
     def _has_policies(self) -> bool:
         return self._served.find(POLICIES) is not None
@@ -177,13 +179,12 @@ async def report_conversion(api: Api) -> None:
 
 
 async def remove_former_webhook(api: Api) -> None:
-    """The configuration that an earlier process beside the server has written, if there is one."""
-    try:
-        present = (await api.get(HOOKS, "", NAME)).obj()
-        if says(present["metadata"].get("labels") or {}, {**OURS, **BESIDE}):
-            await api.delete(HOOKS, "", NAME)
-    except NotFoundError:
-        return
+    """The configurations that an earlier process beside the server has written, if there are any."""
+    for kind, name in ((HOOKS, NAME), (RULE_HOOKS, RULE_HOOK)):
+        with contextlib.suppress(NotFoundError):
+            present = (await api.get(kind, "", name)).obj()
+            if says(present["metadata"].get("labels") or {}, {**OURS, **BESIDE}):
+                await api.delete(kind, "", name)
 
 
 async def is_webhook_wanted(api: Api, rules: WebhookRules) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.client.context import Context, Controller
 from shoal.client.kind import JOBS
+from shoal.client.served import Served
 from shoal.controllers.gatekeeping.held_kinds import (
     HoldingRules,
 )
+from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.gatekeeping.policies import BINDINGS, OURS, POLICIES
 
 Obj = dict[str, Any]
@@ -96,3 +99,25 @@ async def test_a_policy_of_somebody_else_under_our_name_stays_as_it_is(tmp_path:
         await cluster.pass_time(60)
         found = await cluster.get(POLICIES, "shoal-rendezvous")
         assert found["metadata"]["resourceVersion"] == theirs["metadata"]["resourceVersion"]
+
+
+class _Late:
+    """The kinds of the server become known after the controller has started."""
+
+    def __init__(self, context: Context) -> None:
+        self._served = Served(context)
+        self._loop = gatekeeping_controller(context, self._served)
+        self.name = "gatekeeping"
+
+    async def run(self) -> None:
+        running = asyncio.ensure_future(self._loop.run())
+        await asyncio.sleep(1)
+        await self._served.look()
+        await running
+
+
+@virtual
+async def test_policies_are_written_as_soon_as_the_kinds_of_the_server_are_known(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        cluster.start(_Late)
+        await cluster.until(lambda: has_least(cluster, BINDINGS, 1), 5)

@@ -38,6 +38,10 @@ from shoal.controllers.gatekeeping.policies import (
     queue_policies,
     rendezvous_policy,
 )
+from shoal.controllers.gatekeeping.rule_policies import owned_objects
+from shoal.policy.admission_rules.modes import RuleModes
+from shoal.policy.admission_rules.mutations import mutating_policies
+from shoal.policy.admission_rules.policies import validating_policies
 from shoal.store.watched.queue_configuration import WhenNew, never_new
 
 _log = logging.getLogger("shoal.gatekeeping")
@@ -52,14 +56,18 @@ def gatekeeping_controller(
     served: Served,
     rules: Rules = HoldingRules,
     when_new: WhenNew = never_new,
+    modes: RuleModes | None = None,
 ) -> Controller:
-    installer = Installer(context, served, rules)
+    """`modes`: of the admission rules; None: they are not installed."""
+    installer = Installer(context, served, rules, modes)
     loop = Loop(context, installer.reconcile, workers=1)
     loop.wake(_THE_ONE)
     when_new(lambda: loop.wake(_THE_ONE))
 
     def follow(kind: Kind) -> None:
         context.informers.of(kind).on_change(lambda _before, _after: loop.wake(_THE_ONE, 0.1))
+        # The first look may have been before the kinds of the server were known.
+        loop.wake(_THE_ONE, 0.1)
 
     served.when_there(POLICIES, follow, OLDER_POLICIES)
     served.when_there(BINDINGS, follow, OLDER_BINDINGS)
@@ -70,10 +78,12 @@ def gatekeeping_controller(
 
 
 class Installer:
-    def __init__(self, context: Context, served: Served, rules: Rules) -> None:
+    def __init__(self, context: Context, served: Served, rules: Rules, modes: RuleModes | None = None) -> None:
         self._context = context
         self._served = served
         self._rules = rules
+        self._checked = [] if modes is None else list(owned_objects(validating_policies(modes)))
+        self._added = [] if modes is None else list(owned_objects(mutating_policies(modes)))
         self._reported = ""
         self._right: dict[tuple[Kind, str], tuple[int, Obj]] = {}
         """The versions of objects with the right content. They are stored because the comparison of long expressions is
@@ -86,30 +96,32 @@ class Installer:
         queues = self._served.find(LOCAL_QUEUES)
         rules = self._rules() if queues is not None else None
         checking = [*(checking_policies(rules) if rules else []), devices_policy(), parts_policy()]
-        refused = await self._install(CHECKING, CHECKING_BINDINGS, checking)
+        refused = await self._install(CHECKING, CHECKING_BINDINGS, [*_objects(checking), *self._checked])
         holding = queue_policies(rules, queues) if rules is not None else []
-        refused += await self._install(POLICIES, BINDINGS, [*holding, rendezvous_policy()])
+        mutating = [*_objects(holding), *self._added, *_objects([rendezvous_policy()])]
+        refused += await self._install(POLICIES, BINDINGS, mutating)
         self._report("; ".join(refused))
         return _REFUSED_S if refused else _POLL_S
 
-    async def _install(self, policy: Kind, binding: Kind, pairs: Sequence[PolicyPair]) -> list[str]:
+    async def _install(self, policy: Kind, binding: Kind, wanted: Sequence[tuple[Obj, list[Obj]]]) -> list[str]:
         """Returns the refusals; the other objects are installed nevertheless."""
         policies, bindings = self._served.find(policy), self._served.find(binding)
         if policies is None or bindings is None:
             return []
         await self._context.informers.synced((policies, bindings))
-        wanted = {pair.name: pair for pair in pairs}
+        names = {_name(obj) for made, bound in wanted for obj in (made, *bound)}
         refused = []
-        for pair in wanted.values():
+        for made, bound in wanted:
             try:
-                await self._put(policies, pair.policy)
-                await self._put(bindings, pair.binding)
+                await self._put(policies, made)
+                for obj in bound:
+                    await self._put(bindings, obj)
             except (ForbiddenError, InvalidError) as error:
                 refused.append(str(error))
         # Bindings are deleted before policies: a binding without its policy would reject the objects that it matches.
         for kind in (bindings, policies):
             for item in self._context.informers.of(kind):
-                if item.name not in wanted and is_ours(item.obj()):
+                if item.name not in names and is_ours(item.obj()):
                     await self._remove(kind, item)
         return refused
 
@@ -140,6 +152,14 @@ class Installer:
             self._reported = words
             if words:
                 _log.warning("jobs are not held back at their creation: %s", words)
+
+
+def _objects(pairs: Sequence[PolicyPair]) -> list[tuple[Obj, list[Obj]]]:
+    return [(pair.policy, [pair.binding]) for pair in pairs]
+
+
+def _name(obj: Obj) -> str:
+    return str(obj["metadata"]["name"])
 
 
 def is_ours(obj: Obj) -> bool:

@@ -22,7 +22,7 @@ from shoal.client.clock import Clock
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KUEUE, LOCAL_QUEUES
 from shoal.client.item import Item, Obj
-from shoal.client.kind import DEFINITIONS, Kind
+from shoal.client.kind import DEFINITIONS, NAMESPACES, Kind
 from shoal.client.port import Patch
 from shoal.client.refusals import NotFoundError
 from shoal.client.served import Served
@@ -40,12 +40,16 @@ from shoal.controllers.gatekeeping.hooks import (
     conversion,
 )
 from shoal.controllers.gatekeeping.installer import is_ours
-from shoal.controllers.gatekeeping.policies import BINDINGS, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
+from shoal.controllers.gatekeeping.policies import BINDINGS, CHECKING, OLDER_BINDINGS, OLDER_POLICIES, POLICIES
 from shoal.controllers.gatekeeping.reviews import admitted, converted
+from shoal.controllers.gatekeeping.rule_lookups import RuleLookups
+from shoal.controllers.gatekeeping.rule_policies import RULE_HOOK, RULE_HOOKS, RULES_PATH, rule_configuration
 from shoal.controllers.gatekeeping.webhook_cert_folder import WebhookCertFolder
 from shoal.controllers.gatekeeping.webhook_cert_secret import WebhookCertSecret
 from shoal.controllers.gatekeeping.webhook_certs import WebhookCerts, machine_date
 from shoal.controllers.gatekeeping.webhook_server import Answer, WebhookServer
+from shoal.policy.admission_rules.modes import RuleModes
+from shoal.policy.admission_rules.reviews import reviewed
 from shoal.units.errors import ConflictError, ShoalError
 
 _log = logging.getLogger("shoal.gatekeeping")
@@ -77,12 +81,16 @@ class Webhook:
         served: Served,
         settings: WebhookSettings,
         rules: Rules,
+        modes: RuleModes | None = None,
     ) -> None:
+        """`modes`: of the admission rules; None: the webhook does not check them."""
         self.name = context.name
         self._context = context
         self._served = served
         self._settings = settings
         self._rules = rules
+        self._modes = modes
+        self._lookups = None if modes is None else RuleLookups(context, served)
         address = settings.address
         hosts = (*settings.names, *address.hosts())
         self._certs: WebhookCertSecret | WebhookCertFolder = (
@@ -91,6 +99,7 @@ class Webhook:
             else WebhookCertSecret(context, (address.namespace, _PAPERS), hosts, settings.date)
         )
         answers: dict[str, Answer] = {HOLDING_PATH: self._held, RENDEZVOUS_PATH: self._met, CONVERTING_PATH: converted}
+        answers[RULES_PATH] = self._reviewed
         self.server = WebhookServer(answers)
         self._papers: WebhookCerts | None = None
         self._wakeup = asyncio.Event()
@@ -102,6 +111,9 @@ class Webhook:
         older = LOCAL_QUEUES._replace(version="v1beta1")
         served.when_there(LOCAL_QUEUES, self._follow, older)
         context.informers.of(HOOKS).on_change(self._heard)
+        served.when_there(CHECKING, None)
+        if modes is not None:
+            context.informers.of(NAMESPACES).on_change(self._heard_of_namespace)
         if settings.converts:
             context.informers.of(DEFINITIONS).on_change(self._heard)
 
@@ -148,6 +160,7 @@ class Webhook:
             await self._take_away()
         else:
             await self._configure(configuration(address, papers.bundle, self._rules(), self._defaults()))
+        await self._configure_rules(address, papers.bundle)
         if self._settings.converts:
             await self._context.informers.synced((DEFINITIONS,))
             wanted = conversion(address, papers.bundle)
@@ -163,6 +176,26 @@ class Webhook:
 
     def _has_policies(self) -> bool:
         return self._served.find(POLICIES) is not None and self._served.find(BINDINGS) is not None
+
+    async def _configure_rules(self, address: WebhookAddress, bundle: bytes) -> None:
+        if self._modes is None or self._lookups is None:
+            return
+        await self._context.informers.synced((NAMESPACES,))
+        has_policies = self._served.find(CHECKING) is not None
+        namespaces = self._lookups.namespaces()
+        wanted = rule_configuration(address, bundle, self._modes, namespaces, has_policies=has_policies)
+        if wanted is None:
+            await self._take_away(RULE_HOOKS, RULE_HOOK)
+        else:
+            await self._configure(wanted, RULE_HOOKS, RULE_HOOK)
+
+    def _reviewed(self, review: Obj) -> Obj:
+        if self._modes is None or self._lookups is None:
+            # A configuration of an earlier process may still lead here.
+            answer = {"uid": review["request"]["uid"], "allowed": True}
+            return {"apiVersion": review.get("apiVersion"), "kind": review.get("kind"), "response": answer}
+        has_policies = self._served.find(CHECKING) is not None
+        return reviewed(review, self._lookups, self._modes, has_policies=has_policies)
 
     def _held(self, review: Obj) -> Obj:
         is_queued = self._served.find(LOCAL_QUEUES) is not None
@@ -180,23 +213,23 @@ class Webhook:
         present = () if kind is None else self._context.informers.of(kind)
         return [item.namespace for item in present if item.name == DEFAULT_QUEUE]
 
-    async def _configure(self, wanted: Obj) -> None:
-        present = await self._configured()
+    async def _configure(self, wanted: Obj, kind: Kind = HOOKS, name: str = NAME) -> None:
+        present = await self._configured(kind, name)
         if present is not None and (says(present, wanted) or not is_ours(present)):
             return
-        body = {"apiVersion": HOOKS.api_version, "kind": HOOKS.name, **wanted}
+        body = {"apiVersion": kind.api_version, "kind": kind.name, **wanted}
         self._brake.writes()
-        await self._context.api.patch(HOOKS, "", NAME, Patch("apply", body, force=True))
+        await self._context.api.patch(kind, "", name, Patch("apply", body, force=True))
 
-    async def _take_away(self) -> None:
-        present = await self._configured()
+    async def _take_away(self, kind: Kind = HOOKS, name: str = NAME) -> None:
+        present = await self._configured(kind, name)
         if present is not None and is_ours(present):
             self._brake.writes()
-            await self._context.api.delete(HOOKS, "", NAME)
+            await self._context.api.delete(kind, "", name)
 
-    async def _configured(self) -> Obj | None:
+    async def _configured(self, kind: Kind, name: str) -> Obj | None:
         try:
-            return (await self._context.api.get(HOOKS, "", NAME)).obj()
+            return (await self._context.api.get(kind, "", name)).obj()
         except NotFoundError:
             return None
 
@@ -224,6 +257,10 @@ class Webhook:
     def _heard(self, before: Item | None, after: Item | None) -> None:
         item = after or before
         if item is not None and (item.name == NAME or item.name.endswith(f".{KUEUE}")):
+            self._brake.when_free(self._wakeup.set)
+
+    def _heard_of_namespace(self, before: Item | None, after: Item | None) -> None:
+        if before is None or after is None or before.data != after.data:
             self._brake.when_free(self._wakeup.set)
 
     def _heard_of_queue(self, before: Item | None, after: Item | None) -> None:

@@ -14,6 +14,7 @@ _KINDS = tuple(
     Kind(_ADMISSION, version, plural, name, is_namespaced=False)
     for version, plural, name in (
         ("v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration"),
+        ("v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"),
         ("v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
         ("v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
         ("v1beta1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),

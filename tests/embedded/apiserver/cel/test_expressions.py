@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
+from shoal.embedded.apiserver.admission_expressions import BASE, Expression
 from shoal.embedded.apiserver.cel import CelFault, compile_expression
 from shoal.embedded.apiserver.cel.functions.authorization import authorizer
 from shoal.embedded.apiserver.cel.lazy import Lazy
@@ -215,3 +216,16 @@ def test_deep_nesting_is_refused_and_not_a_crash() -> None:
         value_of("(" * 5000 + "1" + ")" * 5000)
     with pytest.raises(CelFault):
         value_of("1" + " + 1" * 20000)
+
+
+def test_an_entry_of_an_optional_map_has_the_type_of_its_entries() -> None:
+    text = "namespaceObject.metadata.?labels[?'team'].orValue('').startsWith('a')"
+    expression = Expression(text, BASE, "bool")
+    assert expression.fault == ""
+    assert expression.value({"namespaceObject": {"metadata": {"labels": {"team": "abc"}}}}) is True
+    assert expression.value({"namespaceObject": {"metadata": {}}}) is False
+
+
+def test_an_empty_list_takes_the_type_of_what_it_is_joined_with() -> None:
+    for text in ("true ? [] : [1]", "true ? [1] : []", "[] + [1]", "['a'].map(x, 1)", "[1].filter(x, x > 0)"):
+        assert Expression(text, BASE, "any").kind.shown() == "list(int)"

@@ -23,6 +23,9 @@ def result_kind(result: str, kinds: list[CelType]) -> CelType:
             return DYN
         case "same":
             return kinds[0]
+        case "joined":
+            is_untyped = kinds[0].name == "list" and (kinds[0].items is None or not kinds[0].most)
+            return kinds[1] if is_untyped else kinds[0]
         case "item":
             return kinds[0].items or DYN
         case "optional_item":
@@ -131,6 +134,9 @@ def _choice(compiler: NodeCompiler, node: Call) -> Code:
         return left(scope) if value else right(scope)
 
     kind = yes.kind if yes.kind.name == no.kind.name else DYN
+    if kind.name == "list" and not yes.kind.most:
+        # An empty list has items of any type.
+        kind = no.kind
     return Code(kind, run, condition.cost + max(yes.cost, no.cost))
 
 
@@ -170,7 +176,8 @@ def _optional_index(compiler: NodeCompiler, node: Call) -> Code:
 
     held, key = _both(compiler, node)
     one, other = held.run, key.run
-    kind = CelType("optional_type", held.kind.items or DYN)
+    inner = held.kind.items or DYN if held.kind.name == "optional_type" else held.kind
+    kind = CelType("optional_type", inner.items or DYN)
     return Code(kind, lambda scope: objects.optional_item(one(scope), other(scope)), held.cost + key.cost + 1)
 
 

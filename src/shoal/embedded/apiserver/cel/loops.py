@@ -47,7 +47,8 @@ def _is_binding(node: Fold) -> bool:
 
 
 def _accumulator(kind: CelType) -> CelType:
-    return CelType("list", DYN) if kind.name == "list" else kind
+    # Until something is added the items have no type.
+    return CelType("list") if kind.name == "list" else kind
 
 
 def _item_kind(over: CelType) -> CelType:

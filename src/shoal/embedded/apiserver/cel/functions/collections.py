@@ -106,7 +106,7 @@ def _first(values: list[Any], place: int) -> Any:
 
 
 TABLE: Table = (
-    row("_+_(list, list) same", lambda one, other: [*one, *other]),
+    row("_+_(list, list) joined", lambda one, other: [*one, *other]),
     row("list!isSorted() bool", _is_sorted),
     row("list!sum() item", _sum),
     row("list!min() item", lambda values: _extreme(values, "min", largest=False)),

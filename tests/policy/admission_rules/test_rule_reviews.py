@@ -1,0 +1,116 @@
+"""Admission reviews: which rules warn and which refuse, by the labels of the namespace and the configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from build.ruled_pods import GPU, container, deployment, pod
+from shoal.policy.admission_rules.modes import LABEL_PREFIX, MODE_LABEL, RuleModes
+from shoal.policy.admission_rules.reviews import reviewed
+from shoal.policy.advice import Obj
+from shoal.policy.object_set import ObjectSet
+
+EQUAL = "GPU requests must equal limits"
+QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "gpus", "namespace": "team"},
+    "spec": {"hard": {f"requests.{GPU}": "4"}},
+}
+
+
+def _review(obj: Obj, before: Obj | None = None) -> Obj:
+    kind = {"group": "", "version": "v1", "kind": obj["kind"]}
+    request = {"uid": "u", "kind": kind, "namespace": "team", "operation": "CREATE", "object": obj}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    return {**review, "request": {**request, **({} if before is None else {"oldObject": before})}}
+
+
+def _answer(
+    obj: Obj,
+    labels: dict[str, str] | None = None,
+    modes: RuleModes | None = None,
+    *others: Obj,
+    **more: Any,
+) -> Obj:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels or {}}}
+    context = ObjectSet([namespace, *others])
+    answer = reviewed(_review(obj, more.get("before")), context, modes or RuleModes(), has_policies=False)
+    assert answer["response"]["uid"] == "u"
+    found: Obj = answer["response"]
+    return found
+
+
+def test_a_pod_that_keeps_the_rules_is_admitted_without_a_warning() -> None:
+    kept = pod(container(image="registry.example/train:1", resources=_sized()))
+    assert _answer(kept, {MODE_LABEL: "enforce"}) == {"uid": "u", "allowed": True}
+
+
+def _sized() -> Obj:
+    return {"limits": {GPU: "1", "memory": "1Gi"}, "requests": {GPU: "1", "memory": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "modes", "mode"),
+    [
+        ({}, RuleModes(default="off"), "off"),
+        ({}, RuleModes(), "warn"),
+        ({}, RuleModes(default="enforce"), "enforce"),
+        ({}, RuleModes(rules={"UnequalGpus": "enforce"}), "enforce"),
+        ({MODE_LABEL: "off"}, RuleModes(default="enforce"), "off"),
+        ({MODE_LABEL: "enforce"}, RuleModes(default="off"), "enforce"),
+        ({MODE_LABEL: "strict"}, RuleModes(default="enforce"), "off"),
+        ({f"{LABEL_PREFIX}UnequalGpus": "warn"}, RuleModes(default="enforce"), "warn"),
+        ({f"{LABEL_PREFIX}UnequalGpus": "enforce", MODE_LABEL: "off"}, RuleModes(default="off"), "enforce"),
+        ({MODE_LABEL: "enforce"}, RuleModes(default="enforce", excluded=("team",)), "off"),
+    ],
+)
+def test_the_most_specific_setting_decides_what_follows(labels: dict[str, str], modes: RuleModes, mode: str) -> None:
+    unequal = pod(container(resources={"requests": {GPU: "1", "memory": "1Gi"}, "limits": {GPU: "2"}}))
+    answer = _answer(unequal, labels, modes)
+    assert answer["allowed"] is (mode != "enforce")
+    assert any(EQUAL in each for each in answer.get("warnings", ())) is (mode == "warn")
+    if mode == "enforce":
+        assert answer["status"]["message"].startswith(f"{EQUAL} (SHL-351 UnequalGpus: spec.containers[0].resources")
+
+
+def test_a_workload_that_its_quota_can_never_admit_is_refused() -> None:
+    large = deployment(pod(container(8, resources={"limits": {GPU: "8"}})))
+    answer = _answer(large, {MODE_LABEL: "enforce"}, None, QUOTA)
+    assert "8 of nvidia.com/gpu, and the ResourceQuota gpus allows 4 in all" in answer["status"]["message"]
+    several = deployment(pod(container(2, resources={"limits": {GPU: "2"}})))
+    several["spec"]["replicas"] = 3
+    answer = _answer(several, {MODE_LABEL: "enforce"}, None, QUOTA)
+    assert "3 pods with 2 each of nvidia.com/gpu" in answer["status"]["message"]
+    scoped: Obj = {**QUOTA, "spec": {"hard": {f"requests.{GPU}": "4"}, "scopes": ["BestEffort"]}}
+    assert _answer(large, {MODE_LABEL: "enforce"}, None, scoped)["allowed"] is True
+
+
+def test_a_reference_to_an_object_that_may_come_later_is_refused_only_where_its_rule_is_named() -> None:
+    unknown = deployment(pod(nodeSelector={"nvidia.com/gpu.presnt": "true"}))
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"nvidia.com/gpu.present": "true"}}}
+    answer = _answer(unknown, {MODE_LABEL: "enforce"}, None, node)
+    assert answer["allowed"] is True
+    assert any("UnknownNodeLabel" in each for each in answer["warnings"])
+    named = {f"{LABEL_PREFIX}UnknownNodeLabel": "enforce"}
+    assert "no node has the label" in _answer(unknown, named, None, node)["status"]["message"]
+    modes = RuleModes(rules={"UnknownNodeLabel": "enforce"})
+    assert _answer(unknown, {}, modes, node)["allowed"] is False
+
+
+def test_an_update_that_leaves_the_spec_alone_and_objects_of_controllers_are_admitted() -> None:
+    bad = deployment(pod(tolerations=[]))
+    assert _answer(bad, {MODE_LABEL: "enforce"}, before=bad) == {"uid": "u", "allowed": True}
+    owned = pod(tolerations=[])
+    owned["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "j", "uid": "1", "controller": True}]
+    assert _answer(owned, {MODE_LABEL: "enforce"}) == {"uid": "u", "allowed": True}
+
+
+def test_many_warnings_are_counted_and_long_ones_cut() -> None:
+    many = pod(*(container(env=[{"name": "API_TOKEN", "value": "s" * 400}], name=f"c{at}") for at in range(12)))
+    warnings = _answer(many)["warnings"]
+    assert len(warnings) == 11
+    assert "more: shoal lint shows all" in warnings[-1]
+    assert all(len(each) <= 256 for each in warnings)
