@@ -207,3 +207,20 @@ def test_options_that_a_snapshot_excludes_are_one_line(options: dict[str, Any], 
 def test_a_snapshot_without_nodes_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="has no Node"):
         EmbeddedOptions(nodes="none", snapshot=snapshot(tmp_path)).to_cluster_options()
+
+
+def test_the_mode_of_the_admission_rules_reaches_shoal_and_a_detached_server() -> None:
+    choice = EmbeddedOptions(admission_rules="enforce")
+    assert choice.arguments()[-2:] == ["--admission-rules", "enforce"]
+    shoal = choice.to_cluster_options().shoal
+    assert shoal is not None
+    modes = shoal.rule_modes()
+    assert modes is not None
+    assert modes.default == "enforce"
+    assert EmbeddedOptions().to_cluster_options().shoal != shoal
+
+
+@pytest.mark.parametrize("choice", [EmbeddedOptions(admission_rules="warn", has_controllers=False)])
+def test_admission_rules_need_the_controllers_of_shoal(choice: EmbeddedOptions) -> None:
+    with pytest.raises(UserError, match="--admission-rules needs Shoal's controllers"):
+        choice.to_cluster_options()

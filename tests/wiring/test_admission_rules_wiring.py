@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from build.chosen_runs import chosen_run
 from build.free_ports import free_port
 from build.guarded_clusters import Installed, has_least
+from build.ruled_clusters import ruled_cluster
 from build.ruled_pods import GPU
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
@@ -22,12 +23,14 @@ from shoal.api.run_configuration import RunConfiguration
 from shoal.api.webhook_rules import WebhookRules
 from shoal.client.context import Context, Controller
 from shoal.client.kind import JOBS, NAMESPACES
+from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, RefusedError
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, OURS, POLICIES
 from shoal.controllers.gatekeeping.rule_lookups import RESOURCE_QUOTAS
 from shoal.controllers.gatekeeping.rule_policies import RULE_HOOK, RULE_HOOKS
 from shoal.data.permissions import PARTS
+from shoal.install.objects.permissions import RoleSubjects, manifests
 from shoal.policy.admission_rules.modes import MODE_LABEL, RuleModes
 from shoal.policy.admission_rules.mutations import mutating_policies
 from shoal.policy.admission_rules.policies import validating_policies
@@ -46,12 +49,13 @@ def _job(name: str) -> Obj:
 
 
 @asynccontextmanager
-async def _running(cluster: SmallCluster, admission: AdmissionSettings) -> AsyncIterator[None]:
+async def _running(cluster: SmallCluster, admission: AdmissionSettings, api: Api | None = None) -> AsyncIterator[None]:
     port = free_port()
     rules = WebhookRules(address="127.0.0.1", port=port, url=f"https://127.0.0.1:{port}")
     choice = chosen_run(rules)
-    tasks = ProcessTasks(cluster.api, cluster.api, cluster.clock)
-    start_webhook(tasks, cluster.api, replace(choice, own=replace(choice.own, admission=admission)))
+    used = api or cluster.api
+    tasks = ProcessTasks(used, used, cluster.clock)
+    start_webhook(tasks, used, replace(choice, own=replace(choice.own, admission=admission)))
     try:
         yield
     finally:
@@ -142,6 +146,20 @@ def test_the_role_of_the_gatekeeper_names_every_policy_and_binding() -> None:
     assert any(names <= each for each in granted)
     assert any(added <= each for each in granted)
     assert {RULE_HOOK} in granted
+
+
+def test_the_role_of_the_gatekeeper_is_enough_to_install_and_check_the_rules(tmp_path: Path) -> None:
+    async def go() -> None:
+        async with ruled_cluster(tmp_path) as ruled:
+            cluster, api = ruled.cluster, ruled.way_in("ann")
+            await ruled.apply(manifests(("gatekeeper",), RoleSubjects(user="ann")))
+            async with _running(cluster, AdmissionSettings(enabled=True), api):
+                cluster.start(_with_rules, api=api)
+                await cluster.until(lambda: _selected(cluster), 30)
+                await cluster.until(lambda: has_least(cluster, CHECKING_BINDINGS, 40), 30)
+            assert ruled.refused == []
+
+    asyncio.run(asyncio.wait_for(go(), 60))
 
 
 def test_the_configuration_of_shoal_run_has_no_rules_by_default() -> None:

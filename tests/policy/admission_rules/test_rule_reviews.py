@@ -110,6 +110,8 @@ def test_an_update_that_leaves_the_spec_alone_and_objects_of_controllers_are_adm
 
 def test_many_warnings_are_counted_and_long_ones_cut() -> None:
     many = pod(*(container(env=[{"name": "API_TOKEN", "value": "s" * 400}], name=f"c{at}") for at in range(12)))
+    refusal = _answer(many, {f"{LABEL_PREFIX}PlainSecret": "enforce"})["status"]["message"]
+    assert refusal.endswith("and 2 more: shoal lint shows all")
     warnings = _answer(many)["warnings"]
     assert len(warnings) == 11
     assert "more: shoal lint shows all" in warnings[-1]

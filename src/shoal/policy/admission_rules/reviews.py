@@ -11,7 +11,7 @@ from shoal.policy.advice import Obj, RuleContext
 from shoal.policy.object_set import is_advised
 from shoal.units.errors import one_line
 
-_MOST_WARNINGS: Final = 10
+_MOST_TEXTS: Final = 10
 _LONGEST: Final = 250
 """API servers cut a longer warning off."""
 
@@ -26,10 +26,10 @@ def reviewed(review: Obj, context: RuleContext, modes: RuleModes, *, has_policie
         refused = [one for one in found if one.mode == ENFORCE]
         warned = [one for one in found if one.mode != ENFORCE]
         if refused:
-            message = "; ".join(dict.fromkeys(one.text for one in refused))
+            message = "; ".join(_texts(refused))
             answer |= {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": message}}
         if warned:
-            answer["warnings"] = _warnings(warned)
+            answer["warnings"] = [_cut(text) for text in _texts(warned)]
     return {"apiVersion": review.get("apiVersion"), "kind": review.get("kind"), "response": answer}
 
 
@@ -45,8 +45,12 @@ def _named(obj: Obj, request: Obj) -> Obj:
     return {**obj, "metadata": {**meta, "namespace": namespace}} if isinstance(meta, dict) and namespace else obj
 
 
-def _warnings(found: Sequence[AdmissionFinding]) -> list[str]:
-    texts = list(dict.fromkeys(one.text for one in found))
-    shown = [one_line(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...") for text in texts[:_MOST_WARNINGS]]
-    left = len(texts) - len(shown)
-    return [*shown, f"and {left} more: shoal lint shows all"] if left else shown
+def _texts(found: Sequence[AdmissionFinding]) -> list[str]:
+    """Each text once; of an object with very many faults the first ones."""
+    texts = [one_line(text) for text in dict.fromkeys(one.text for one in found)]
+    left = len(texts) - _MOST_TEXTS
+    return [*texts[:_MOST_TEXTS], f"and {left} more: shoal lint shows all"] if left > 0 else texts
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
