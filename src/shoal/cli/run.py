@@ -15,7 +15,7 @@ from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
-from shoal.units.errors import Where
+from shoal.units.errors import UserError, Where
 from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_NAMED = ("operator", "driver-upgrades")
+_NAMED = ("operator", "driver-upgrades", "history")
 """Parts that run only if they are named."""
 
 
@@ -148,6 +148,7 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         own = replace(own, leader_election=replace(own.leader_election, leader_elect=options.leader_elect))
     if chosen:
         own = replace(own, controllers=chosen)
+    _check_history(own, options.history)
     own = _with_lease(own)
     own.check(Where(path="shoal run"))
     if options.metrics_address is not None:
@@ -175,6 +176,13 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         )
 
 
+def _check_history(own: RunConfiguration, folder: Path | None) -> None:
+    if "history" in own.controllers and folder is None:
+        raise UserError(
+            "the part history has no folder", where=Where(path="--controllers"), fix="name one with --history DIR"
+        )
+
+
 def _with_lease(own: RunConfiguration) -> RunConfiguration:
     """Parts that only run on request have a Lease of their own, so that they do not wait for a scheduler."""
     from msgspec.structs import replace
@@ -190,7 +198,7 @@ def _with_lease(own: RunConfiguration) -> RunConfiguration:
 
 def start_line(choice: RunChoice) -> str:
     """What this process will do; printed before the first request, while a mistake has no effect yet."""
-    from shoal.wiring.run_choice import SCHEDULER
+    from shoal.wiring.run_choice import HISTORY, SCHEDULER
 
     placed = (
         f"; places pods with schedulerName {' or '.join(choice.scheduler_names)}"
@@ -203,7 +211,8 @@ def start_line(choice: RunChoice) -> str:
         if rules.leader_elect
         else "without leader election"
     )
-    return f"starting {', '.join(choice.controllers)} in all namespaces{placed}; changes the cluster {active}"
+    does = "only reads the cluster, and records" if set(choice.controllers) == {HISTORY} else "changes the cluster"
+    return f"starting {', '.join(choice.controllers)} in all namespaces{placed}; {does} {active}"
 
 
 def run_choice(files: RunFiles) -> RunChoice:

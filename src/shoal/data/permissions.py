@@ -279,11 +279,15 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The driver pod of a node, whose DaemonSet makes a new one.
         "delete pods",
     ),
+    "history": (
+        f"{READ} namespaces,nodes,pods",
+        f"{READ} resourceclaims,resourceslices {_DRA}",
+    ),
 }
 """By part of `shoal run`, in the whole cluster."""
 
-DRIVER_UPGRADES = "driver-upgrades"
-NAMED = ("operator", DRIVER_UPGRADES)
+DRIVER_UPGRADES, HISTORY = "driver-upgrades", "history"
+NAMED = ("operator", DRIVER_UPGRADES, HISTORY)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 

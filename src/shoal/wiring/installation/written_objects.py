@@ -25,7 +25,7 @@ _KINDS = tuple(
 )
 _GATEKEEPING = f"{MANAGED_BY}=shoal,{PART}=gatekeeping"
 _PAPERS = "shoal-webhook-papers"
-_LEASES = ("shoal", "shoal-operator")
+_LEASES = ("shoal", "shoal-operator", "shoal-history")
 
 
 async def written_objects(writer: ClusterWriter) -> list[tuple[Kind, str, str]]:
