@@ -270,7 +270,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "driver-upgrades": (
         *FACTS,
-        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} clusterpolicies,nvidiadrivers @nvidia.com",
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         f"{READ} controllerrevisions @apps",
         # Cordons nodes, and writes the state of their upgrade.
