@@ -186,13 +186,15 @@ def test_components_have_their_version_and_state() -> None:
     deployment["spec"] = {**deployment["spec"], "template": {"spec": {"containers": [{"image": "r:5000/shoal:1.2"}]}}}
     driver = _set("nvidia-driver-daemonset", 1, "nvcr.io/nvidia/driver:580.95.05-ubuntu24.04")
     plugin = _set("nvidia-device-plugin-daemonset", 2, "shoal@sha256:0123456789abcdef")
-    rows = list(component_rows([deployment], [plugin, driver, _set("other", 0, "x")]))
+    history = {**deployment, "metadata": {**deployment["metadata"], "name": "shoal-history"}}
+    rows = list(component_rows([history, deployment], [plugin, driver, _set("other", 0, "x")]))
     assert [(one.component, one.ready, one.version) for one in rows] == [
         ("scheduler", "2/2", "1.2"),
+        ("history", "2/2", "1.2"),
         ("driver", "1/2", "580.95.05-ubuntu24.04"),
         ("device plugin", "2/2", "sha256:0123456789ab"),
     ]
-    assert [one.state for one in rows] == ["ready", "1 of 2 nodes ready", "ready"]
+    assert [one.state for one in rows] == ["ready", "ready", "1 of 2 nodes ready", "ready"]
 
 
 def test_the_first_problem_is_the_layer_that_failed() -> None:

@@ -19,6 +19,7 @@ STAGES_ANNOTATION = "shoal.dev/gpu-stages"
 _DEPLOYMENTS = (
     ("scheduler", "shoal"),
     ("observer", "shoal-observer"),
+    ("history", "shoal-history"),
     ("operator", "shoal-operator"),
     ("operator", "gpu-operator"),
 )
