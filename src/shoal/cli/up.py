@@ -30,6 +30,7 @@ from shoal.cli.embedded_options import (
     SchedulerOption,
     Speed,
     Stages,
+    TriggerNetworks,
     WithContention,
     fleet_of,
 )
@@ -132,6 +133,7 @@ class UpOptions:
             help="Install the kinds of other projects, such as Kueue's and Kubeflow's.",
         ),
     ] = True
+    trigger_network: TriggerNetworks = None
     processes: Annotated[
         bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
     ] = False
@@ -165,6 +167,7 @@ class UpOptions:
             metrics_port=self.metrics_port,
             has_contention=self.contention,
             has_foreign=self.foreign,
+            trigger_networks=tuple(self.trigger_network or ()),
             is_split=self.processes,
             is_this_machine=self.this_machine,
             runtime_endpoint=self.runtime_endpoint,

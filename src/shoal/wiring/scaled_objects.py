@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from shoal.api.selectors import Selector
+from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses
 from shoal.controllers.scaled_objects.controller import scaled_object_controller
-from shoal.controllers.scaled_objects.http_source import HttpSource
 from shoal.controllers.scaled_objects.metric_source import MetricSource
 from shoal.controllers.scaled_objects.scaled_jobs_controller import scaled_job_controller
+from shoal.controllers.scaled_objects.sources.http import HttpSource
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.embedded.apiserver.inside.scaling import InsideScaling
 from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalValues
@@ -37,11 +38,11 @@ class TriggerMetrics:
         return self._source.external_names()
 
 
-def start_scaled_objects(tasks: ProcessTasks, plane: ControlPlane) -> TriggerMetrics:
+def start_scaled_objects(tasks: ProcessTasks, plane: ControlPlane, addresses: TriggerAddresses) -> TriggerMetrics:
     """Before the caches run."""
     actor = controller_actor(_USER)
     context = tasks.context(_NAME, InsideApi(plane, actor, _NAME))
-    http = HttpSource()
+    http = HttpSource(addresses)
     tasks.at_end(http.close)
     source = MetricSource(context, http)
 
