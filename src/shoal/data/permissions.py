@@ -95,6 +95,8 @@ _DEFINITIONS = ",".join(
 )
 """Of the kinds that Shoal's webhook converts, where Shoal brought them."""
 
+_METRICS_APIS = "v1beta1.custom.metrics.k8s.io,v1beta1.external.metrics.k8s.io,v1beta2.custom.metrics.k8s.io"
+
 
 def _doors(plurals: str, subresource: str) -> str:
     return ",".join(f"{plural}/{subresource}" for plural in plurals.split(","))
@@ -254,6 +256,26 @@ PARTS: dict[str, tuple[str, ...]] = {
         "update pods/devices",
         f"{READ} daemonsets @apps",
     ),
+    "pod-autoscaling": (
+        f"{READ} namespaces,nodes,pods",
+        f"{READ},patch deployments,statefulsets @apps",
+        f"{READ},patch leaderworkersets @leaderworkerset.x-k8s.io",
+        f"create,delete,{READ},update horizontalpodautoscalers @autoscaling",
+        "get,list limitranges",
+        f"{READ} scaledjobs @keda.sh",
+        f"{READ},update scaledobjects @keda.sh",
+        "update scaledjobs/status,scaledobjects/status @keda.sh",
+        "get clustertriggerauthentications,triggerauthentications @keda.sh",
+        f"create,delete,{READ} jobs @batch",
+        # What ScaledObjects and model servers scale. Kinds of other groups need a role of their own.
+        "get,update deployments/scale,replicasets/scale,statefulsets/scale @apps",
+        "get,update leaderworkersets/scale @leaderworkerset.x-k8s.io",
+        # The credentials of triggers, which TriggerAuthentications name.
+        "get configmaps,secrets",
+        "create,get apiservices @apiregistration.k8s.io",
+        f"patch,update apiservices @apiregistration.k8s.io ={_METRICS_APIS}",
+        *_running("operator.keda.sh", "keda-operator"),
+    ),
     "driver-upgrades": (
         *FACTS,
         f"{READ} clusterpolicies @nvidia.com",
@@ -269,7 +291,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 """By part of `shoal run`, in the whole cluster."""
 
 DRIVER_UPGRADES = "driver-upgrades"
-NAMED = ("operator", DRIVER_UPGRADES)
+NAMED = ("operator", DRIVER_UPGRADES, "pod-autoscaling")
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
@@ -297,6 +319,7 @@ ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coor
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
+    "pod-autoscaling": ("get services =shoal-metrics",),
     "operator": (
         f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
         f"create,delete,{READ},patch,update daemonsets @apps",

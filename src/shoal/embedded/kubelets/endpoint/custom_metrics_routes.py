@@ -7,6 +7,7 @@ beside a Prometheus server, which a cluster for tests would have to install firs
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
 from aiohttp import web
 
@@ -39,8 +40,20 @@ _OLD_S = 10.0
 _Labels = Mapping[str, str]
 
 
+class SeriesSource(Protocol):
+    """The series of the exporters of GPUs."""
+
+    def read(self) -> tuple[Sequence[MetricLine], float]:
+        """And when they were read."""
+        ...
+
+    def pod_labels(self) -> Mapping[tuple[str, str], _Labels]:
+        """By namespace and name."""
+        ...
+
+
 class GpuSeries:
-    """The series of all exporters."""
+    """Implements SeriesSource: of all exporters of simulated nodes."""
 
     def __init__(self, nodes: NodeViews, seconds: Callable[[], float]) -> None:
         self._nodes = nodes
@@ -68,7 +81,7 @@ class GpuSeries:
 
 
 class CustomMetricsRoutes:
-    def __init__(self, series: GpuSeries, node_labels: Callable[[str], _Labels]) -> None:
+    def __init__(self, series: SeriesSource, node_labels: Callable[[str], _Labels]) -> None:
         self._series = series
         self._node_labels = node_labels
 
