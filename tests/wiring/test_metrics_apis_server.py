@@ -1,4 +1,4 @@
-"""The metrics APIs answer the API server's proxy and nobody else, and are registered where no other server is."""
+"""The metrics APIs answer only the API server's proxy, and are registered where no other server is."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.pod_autoscaling_rules import PodAutoscalingRules
 from shoal.api.selectors import Selector
+from shoal.autoscale.exposed_metrics.gpu_metrics import ObjectValue
+from shoal.autoscale.exposed_metrics.prometheus_metrics import ObjectQuestion
 from shoal.client.certificates import Pair, new_authority, new_client
 from shoal.client.item import Obj
 from shoal.client.kind import API_SERVICES, CONFIG_MAPS, NAMESPACES, SERVICES
-from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CustomMetricsRoutes
+from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CustomMetricsRoutes, OtherMetrics
 from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalMetricsRoutes, ExternalValues
 from shoal.prometheus.samples import MetricLine
 from shoal.units.errors import UserError
@@ -61,9 +63,9 @@ class Proxy:
 
 
 @asynccontextmanager
-async def listening(proxy: Proxy) -> AsyncIterator[MetricsApisServer]:
+async def listening(proxy: Proxy, others: OtherMetrics | None = None) -> AsyncIterator[MetricsApisServer]:
     routes = [
-        *CustomMetricsRoutes(Series(), lambda _: {}).routes(),
+        *CustomMetricsRoutes(Series(), lambda _: {}, others).routes(),
         *ExternalMetricsRoutes(Triggers(), lambda: 0.0).routes(),
     ]
     trusted = TrustedProxy(proxy.authority.certificate.decode(), ("front-proxy-client",))
@@ -118,6 +120,50 @@ async def test_the_use_of_gpus_is_a_metric_of_pods(tmp_path: Path) -> None:
         assert "pods/DCGM_FI_DEV_GPU_UTIL" in {one["name"] for one in body["resources"]}
 
 
+class Others:
+    """A Prometheus server that has one metric of pods, and one of services."""
+
+    def __init__(self) -> None:
+        self.asked: list[ObjectQuestion] = []
+
+    def seconds(self) -> float:
+        return 60.0
+
+    def resources(self) -> Sequence[tuple[str, str, bool]]:
+        return [("pods", "waiting", True), ("services", "waiting", True)]
+
+    async def object_values(self, asked: ObjectQuestion, metric: str, selector: Selector) -> list[ObjectValue] | None:
+        self.asked.append(asked)
+        if metric != "waiting":
+            return None
+        return [ObjectValue(asked.namespace, name, 3.0) for name in asked.names]
+
+
+async def test_metrics_of_a_prometheus_server_are_those_of_pods_and_of_other_objects(tmp_path: Path) -> None:
+    proxy, others = Proxy(tmp_path), Others()
+    async with listening(proxy, others) as server:
+        shown = proxy.certificate("front-proxy-client")
+        root = "/apis/custom.metrics.k8s.io/v1beta2"
+        team = f"{root}/namespaces/team"
+        _, body = await answer(server, f"{team}/pods/*/waiting?labelSelector=app%3Dinfer", shown)
+        assert [(one["describedObject"]["name"], one["value"]) for one in body["items"]] == [("infer", "3")]
+        _, body = await answer(server, f"{team}/pods/*/waiting?labelSelector=app%3Dother", shown)
+        assert body["items"] == []
+        _, body = await answer(server, f"{team}/services/web/waiting", shown)
+        assert body["items"][0]["describedObject"]["name"] == "web"
+        assert body["items"][0]["timestamp"] == "1970-01-01T00:01:00Z"
+        code, body = await answer(server, f"{team}/services/web/none", shown)
+        assert (code, body["reason"]) == (404, "NotFound")
+        _, body = await answer(server, f"{team}/pods/infer/DCGM_FI_DEV_GPU_UTIL", shown)
+        assert body["items"][0]["value"] == "90"
+        _, body = await answer(server, root, shown)
+        assert "services/waiting" in {one["name"] for one in body["resources"]}
+    assert others.asked[:2] == [
+        ObjectQuestion("pods", "team", ("infer",)),
+        ObjectQuestion("services", "team", ("web",)),
+    ]
+
+
 async def with_service(cluster: SmallCluster) -> None:
     await cluster.create(NAMESPACES, {"metadata": {"name": RULES.service_namespace}})
     meta = {"name": RULES.service_name, "namespace": RULES.service_namespace}
@@ -134,7 +180,7 @@ async def test_the_apis_are_registered_once_the_service_exists(tmp_path: Path) -
         assert await server.register(cluster.api, GROUPS) == names
         assert await server.register(cluster.api, GROUPS) == names
         found = await cluster.get(API_SERVICES, names[0], "")
-        assert found["spec"]["service"] == {"namespace": "shoal-system", "name": "shoal-metrics", "port": 443}
+        assert found["spec"]["service"] == {"namespace": "shoal-system", "name": "shoal-metrics-apis", "port": 443}
 
 
 @virtual

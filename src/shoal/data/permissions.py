@@ -291,7 +291,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 """By part of `shoal run`, in the whole cluster."""
 
 DRIVER_UPGRADES = "driver-upgrades"
-NAMED = ("operator", DRIVER_UPGRADES, "pod-autoscaling")
+POD_AUTOSCALING = "pod-autoscaling"
+NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
@@ -319,7 +320,7 @@ ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coor
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
-    "pod-autoscaling": ("get services =shoal-metrics",),
+    "pod-autoscaling": ("get services =shoal-metrics-apis",),
     "operator": (
         f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
         f"create,delete,{READ},patch,update daemonsets @apps",

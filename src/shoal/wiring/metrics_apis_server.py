@@ -45,7 +45,7 @@ class TrustedProxy(msgspec.Struct, frozen=True):
 
 
 async def read_trust(api: Api) -> TrustedProxy:
-    """Raises UserError if the cluster names no authority of a proxy: nobody could be answered then."""
+    """Raises UserError if the cluster names no authority of a proxy: without it, no request could be answered."""
     try:
         found = (await api.get(CONFIG_MAPS, api_server_trust.NAMESPACE, api_server_trust.NAME)).obj()
     except NotFoundError:

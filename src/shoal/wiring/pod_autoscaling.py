@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from urllib.parse import urlencode
 
 import aiohttp
 
+from shoal.api.pod_autoscaling_rules import PodAutoscalingRules
+from shoal.api.selectors import Selector
 from shoal.autoscale.exposed_metrics.documents import CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION
 from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses, read_network
 from shoal.autoscale.scaled_objects.trigger_sources import HttpRequest
+from shoal.autoscale.scaled_objects.triggers import OWNER_LABEL
 from shoal.client import presence
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS, SCALED_JOBS, SCALED_OBJECTS
@@ -29,12 +34,13 @@ from shoal.controllers.scaled_objects.sources.http import HttpSource
 from shoal.controllers.serving.controller import serving_scaler
 from shoal.controllers.serving.server_metrics import ServerMetrics
 from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CustomMetricsRoutes
-from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalMetricsRoutes
+from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalMetricsRoutes, ExternalValues
 from shoal.units.errors import ShoalError
 from shoal.wiring.exporter_series import ExporterSeries
 from shoal.wiring.history import fetched_text
 from shoal.wiring.metrics_apis_server import MetricsApisServer, leads_elsewhere, read_trust
 from shoal.wiring.process_tasks import ProcessTasks
+from shoal.wiring.prometheus_source import PrometheusSource, rules_of_file
 from shoal.wiring.run_choice import RunChoice
 from shoal.wiring.scaled_objects import TriggerMetrics
 
@@ -87,12 +93,16 @@ async def _serve(tasks: ProcessTasks, context: Context, source: MetricSource, ch
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
         series = ExporterSeries(context, partial(fetched_text, session))
         tasks.start("series of exporters", series.run)
-        routes = [
-            *CustomMetricsRoutes(series, series.node_labels).routes(),
-            *ExternalMetricsRoutes(TriggerMetrics(source), context.clock.seconds).routes(),
-        ]
         rules = choice.own.pod_autoscaling
         try:
+            prometheus = _prometheus(context, session, rules)
+            if prometheus is not None:
+                tasks.start("metrics of prometheus", prometheus.run)
+            external = _ExternalMetrics(TriggerMetrics(source), prometheus)
+            routes = [
+                *CustomMetricsRoutes(series, series.node_labels, prometheus).routes(),
+                *ExternalMetricsRoutes(external, context.clock.seconds).routes(),
+            ]
             server = MetricsApisServer(rules, await read_trust(context.api), routes)
             await server.start()
         except ShoalError as error:
@@ -111,6 +121,38 @@ async def _serve(tasks: ProcessTasks, context: Context, source: MetricSource, ch
             except ShoalError as error:
                 _log.warning("the metrics APIs cannot be registered: %s", error)
             await context.clock.sleep(_REGISTER_EVERY_S)
+
+
+def _prometheus(
+    context: Context, session: aiohttp.ClientSession, rules: PodAutoscalingRules
+) -> PrometheusSource | None:
+    """Raises UserError for rules that cannot be read."""
+    if not rules.prometheus_url:
+        return None
+
+    async def ask(path: str, query: Mapping[str, str]) -> str:
+        return await fetched_text(session, f"{rules.prometheus_url.rstrip('/')}{path}?{urlencode(query)}")
+
+    return PrometheusSource(ask, rules_of_file(Path(rules.prometheus_rules)), context.clock)
+
+
+class _ExternalMetrics:
+    """Implements ExternalSource: those of triggers, and those of a Prometheus server."""
+
+    def __init__(self, triggers: TriggerMetrics, prometheus: PrometheusSource | None) -> None:
+        self._triggers = triggers
+        self._prometheus = prometheus
+
+    async def values(self, namespace: str, name: str, selector: Selector) -> ExternalValues:
+        if self._prometheus is not None and not any(one.key == OWNER_LABEL for one in selector.requirements or ()):
+            found = await self._prometheus.values(namespace, name, selector)
+            if found is not None:
+                return found
+        return await self._triggers.values(namespace, name, selector)
+
+    def names(self) -> Sequence[str]:
+        others = self._prometheus.names() if self._prometheus is not None else ()
+        return sorted({*self._triggers.names(), *others})
 
 
 def _registered(written: Sequence[str], namespace: str, name: str) -> str:
