@@ -24,6 +24,8 @@ from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CustomMetrics
 from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalMetricsRoutes, ExternalValues
 from shoal.prometheus.samples import MetricLine
 from shoal.units.errors import UserError
+from shoal.wiring.installation.cluster_writer import ClusterWriter
+from shoal.wiring.installation.written_objects import written_objects
 from shoal.wiring.metrics_apis_server import MetricsApisServer, TrustedProxy, leads_elsewhere, read_trust
 
 NOW = datetime.now(UTC)  # noqa: TID251 - certificates need the real date
@@ -179,6 +181,8 @@ async def test_the_apis_are_registered_once_the_service_exists(tmp_path: Path) -
         names = ["v1beta2.custom.metrics.k8s.io", "v1beta1.external.metrics.k8s.io"]
         assert await server.register(cluster.api, GROUPS) == names
         assert await server.register(cluster.api, GROUPS) == names
+        written = await written_objects(ClusterWriter(cluster.api, cluster.clock))
+        assert {name for kind, _, name in written if kind == API_SERVICES} == set(names)
         found = await cluster.get(API_SERVICES, names[0], "")
         assert found["spec"]["service"] == {"namespace": "shoal-system", "name": "shoal-metrics-apis", "port": 443}
 

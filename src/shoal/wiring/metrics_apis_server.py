@@ -22,6 +22,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import API_SERVICES, CONFIG_MAPS, SERVICES
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import NotFoundError
+from shoal.data.permissions import POD_AUTOSCALING
 from shoal.embedded.apiserver.security.showing import show
 from shoal.embedded.apiserver.status import ApiError
 from shoal.embedded.kubelets.endpoint import api_server_trust
@@ -30,7 +31,8 @@ from shoal.embedded.kubelets.endpoint.endpoint import EndpointSettings
 from shoal.embedded.kubelets.endpoint.metrics_routes import json_answer
 from shoal.units.errors import UserError, Where
 
-_LABELS = {"app.kubernetes.io/managed-by": "shoal"}
+_LABELS = {"app.kubernetes.io/managed-by": "shoal", "app.kubernetes.io/component": POD_AUTOSCALING}
+"""By which an uninstallation finds the APIServices."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 GroupVersion = tuple[str, str]
 
