@@ -4,7 +4,8 @@ A line is `verbs resources @groups =names`, several of one sort with commas betw
 here, as data, because two packages that do not import each other read it: the command that prints roles for any
 cluster, and the embedded server, which has the role `system:shoal` from its start.
 
-Guarantees: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
+Guarantees: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace,
+except by `pod-autoscaling`, which reads those that triggers name and runs only if it is named.
 
 Rejected: one role of everything. A cluster that runs Shoal beside Kueue needs the scheduler's part alone, and should be
 able to see that it cannot touch a job.
