@@ -84,7 +84,7 @@ async def test_credentials_are_not_sent_to_the_target_of_a_redirect() -> None:
 )
 async def test_link_local_addresses_are_not_asked_in_any_notation(host: str) -> None:
     text = await refused(HttpRequest(f"http://{host}/latest/meta-data", timeout_s=1.0))
-    assert "addresses are not asked; the server allows a network with --trigger-network" in text
+    assert "addresses are not asked; --trigger-network of shoal up and" in text
 
 
 async def test_cookies_of_one_trigger_are_not_sent_for_another_one() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -32,6 +35,7 @@ from shoal.autoscale.scaled_objects.trigger_sources import (
     ServerTls,
     SqsQueue,
 )
+from shoal.client.certificates import new_authority, new_server
 from shoal.client.clock import WallClock
 from shoal.controllers.scaled_objects.sources.amqp import ready_messages
 from shoal.controllers.scaled_objects.sources.connections import Connections
@@ -154,6 +158,40 @@ async def test_a_server_that_never_answers_is_given_up() -> None:
     ):
         with pytest.raises(TemporaryError, match="did not answer in 3 s"):
             await ask
+
+
+@asynccontextmanager
+async def redis_with_tls(folder: Path, *names: str) -> AsyncIterator[tuple[int, str]]:
+    """A list of three, behind a certificate for these names. The port, and the authority."""
+    now = datetime.now(UTC)  # noqa: TID251 - certificates need the real date
+    authority = new_authority(now, "redis-ca")
+    pair = new_server(authority, names, now)
+    (folder / "server.pem").write_bytes(pair.certificate + pair.key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for answer in (b"+list\r\n", b":3\r\n"):
+            await reader.read(4096)
+            writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1], authority.certificate.decode()
+
+
+async def test_the_certificate_of_a_server_is_checked_by_its_name_and_authority(tmp_path: Path) -> None:
+    async with redis_with_tls(tmp_path, "localhost") as (port, ca):
+
+        async def length(host: str, tls: ServerTls) -> int:
+            return await redis_value(LOCAL, RedisList(RedisServer(host, port, tls=tls), "l"))
+
+        assert await length("localhost", ServerTls(ca=ca)) == 3
+        assert await length("127.0.0.1", ServerTls(is_unsafe=True)) == 3
+        for host, tls in (("localhost", ServerTls()), ("127.0.0.1", ServerTls(ca=ca))):
+            with pytest.raises(TemporaryError, match="its certificate is not accepted"):
+                await length(host, tls)
 
 
 async def test_a_certificate_that_cannot_be_read_is_an_error() -> None:

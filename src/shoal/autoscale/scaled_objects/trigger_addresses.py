@@ -20,6 +20,7 @@ from msgspec import Struct
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 OPTION = "--trigger-network"
+_ALLOWED_BY = f"{OPTION} of shoal up and podAutoscaling.triggerNetworks of shoal run allow networks"
 
 _METADATA = frozenset(
     map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"))
@@ -45,7 +46,7 @@ class TriggerAddresses(Struct, frozen=True):
         seen = _embedded(address)
         what = _refused(seen)
         if what and not any(seen in network for network in self.allowed if network.version == seen.version):
-            raise AddressRefusedError(f"{what} addresses are not asked; the server allows a network with {OPTION}")
+            raise AddressRefusedError(f"{what} addresses are not asked; {_ALLOWED_BY}")
 
 
 def read_network(text: str) -> Network:

@@ -7,7 +7,6 @@ leads elsewhere a moment later changes nothing.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 import ssl
@@ -23,6 +22,7 @@ from shoal.controllers.scaled_objects.sources.scram import ScramError
 from shoal.units.errors import TemporaryError
 
 _LONGEST_LINE = 64 * 1024
+_CLOSING_S = 0.5
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -52,8 +52,12 @@ class Connections:
             yield reader, writer
         finally:
             writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            try:
+                # A server that does not end its side of an encrypted connection must not spoil the answer.
+                async with asyncio.timeout(_CLOSING_S):
+                    await writer.wait_closed()
+            except (OSError, TimeoutError):
+                writer.transport.abort()
 
 
 @asynccontextmanager
