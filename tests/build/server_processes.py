@@ -41,7 +41,7 @@ async def running(
 async def said(process: asyncio.subprocess.Process, words: bytes) -> None:
     """Returns when the process has written these words."""
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for line in process.stdout:
             if words in line:
                 return
