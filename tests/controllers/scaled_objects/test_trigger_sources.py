@@ -140,6 +140,39 @@ async def test_the_servers_that_kafka_names_are_checked_as_well() -> None:
             await KafkaSource(LOCAL).lag("ns", asked, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("password", "words"),
+    [("right", "the coordinator of the group is not available"), ("wrong", "the credentials are refused")],
+)
+async def test_kafka_gets_the_credentials_before_anything_else(password: str, words: str) -> None:
+    seen: list[tuple[int, bytes]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            try:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                request = await reader.readexactly(size)
+            except asyncio.IncompleteReadError:
+                break
+            api, _, number, client = struct.unpack_from(">hhih", request)
+            body = request[10 + client :]
+            seen.append((api, body))
+            if api == 17:  # the handshake: no error, one mechanism
+                answer = struct.pack(">hih", 0, 1, 5) + b"PLAIN"
+            elif api == 36:  # the credentials: a code, no message, no bytes
+                answer = struct.pack(">hhi", 0 if body.endswith(b"\0u\0right") else 58, -1, 0)
+            else:  # no coordinator
+                answer = struct.pack(">hihi", 15, 0, 0, 0)
+            writer.write(struct.pack(">ii", len(answer) + 4, number) + answer)
+        writer.close()
+
+    async with served(serve) as port:
+        asked = KafkaLag(KafkaServers((("127.0.0.1", port),), None, "PLAIN", "u", password), "g")
+        with pytest.raises(TemporaryError, match=words):
+            await KafkaSource(LOCAL).lag("ns", asked, 0.0)
+    assert seen[:2] == [(17, b"\0\5PLAIN"), (36, struct.pack(">i", 3 + len(password)) + f"\0u\0{password}".encode())]
+
+
 @virtual
 async def test_a_server_that_never_answers_is_given_up() -> None:
     never = asyncio.Event()
