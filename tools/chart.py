@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from shoal.api.yaml_out import to_yaml
-from shoal.data.permissions import PARTS
+from shoal.data.permissions import PARTS, POD_AUTOSCALING
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.install.bundle import LEAST_SAFE_TOOLKIT
 from shoal.install.cluster_policy import CONFIGS, OF_MACHINES
 from shoal.install.manifest import manifest
 from shoal.install.objects.deployments import OPERATOR_PART
 from shoal.install.preflight.supported_versions import OLDEST_KUBERNETES
-from shoal.install.release import Release
+from shoal.install.release import PART, Release
 from shoal.install.values.known import CHOICES, NUMBER_OR_TEXT, OPTIONS
 from shoal.install.values.option import Option
 from shoal.install.values.reading import ValuesText, read_values
@@ -39,6 +39,7 @@ podDisruptionBudget: {enabled: true}
 networkPolicies: {enabled: true}
 webhook: {enabled: true}
 operator: {enabled: true}
+podAutoscaling: {enabled: true}
 metrics: {serviceMonitor: {enabled: true}}
 """
 _OBSERVING = """
@@ -61,9 +62,11 @@ def files() -> dict[Path, str]:
     """By path: what each generated file has to contain."""
     objects = manifest(Release(NAME, NAMESPACE, version()), read_values([ValuesText("--values", _ALL)]))
     chosen = {
-        CHART / f"files/{name}.yaml": _GENERATED + _documents(one for one in objects if one["kind"] in kinds)
+        CHART / f"files/{name}.yaml": _GENERATED
+        + _documents(one for one in objects if one["kind"] in kinds and not _is_pod_autoscaling(one))
         for name, kinds in _KINDS.items()
     }
+    chosen[CHART / "files/pod-autoscaling.yaml"] = _GENERATED + _documents(filter(_is_pod_autoscaling, objects))
     observing = manifest(Release(NAME, NAMESPACE, version()), read_values([ValuesText("--values", _OBSERVING)]))
     chosen[CHART / "files/observer.yaml"] = _GENERATED + _documents(
         one for one in observing if one["kind"] != "Namespace"
@@ -82,6 +85,10 @@ def files() -> dict[Path, str]:
         **{CHART / f"crds/{name}.yaml": text for name, text in _definitions()},
         BASE / "shoal.yaml": _GENERATED + _stream(manifest(Release(version=version()), read_values([]))),
     }
+
+
+def _is_pod_autoscaling(obj: Obj) -> bool:
+    return bool(obj["metadata"].get("labels", {}).get(PART) == POD_AUTOSCALING)
 
 
 def _documents(objects: Iterable[Obj]) -> str:
@@ -120,7 +127,7 @@ def _options() -> Obj:
         listed.append({"path": one.path, "type": kind, **({"field": one.target} if one.target else {})})
     return {
         "options": listed,
-        "parts": sorted(name for name in PARTS if name != OPERATOR_PART),
+        "parts": sorted(name for name in PARTS if name not in (OPERATOR_PART, POD_AUTOSCALING)),
         "leastSafeToolkit": ".".join(map(str, LEAST_SAFE_TOOLKIT)),
         "ofMachines": list(OF_MACHINES),
         "configs": dict(CONFIGS),

@@ -17,6 +17,7 @@ from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
     from shoal.api.admission_settings import RuleMode
+    from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses
     from shoal.embedded.machines.machine import Machine
     from shoal.embedded.snapshots.creation import SnapshotStart
     from shoal.wiring.cluster_options import ClusterOptions
@@ -53,6 +54,15 @@ GpuConfigPath = Annotated[
         "--gpu-config",
         metavar="PATH",
         help="The device plugin's configuration of this machine: a file, or a folder for the Node's label.",
+    ),
+]
+TriggerNetworks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trigger-network",
+        metavar="CIDR",
+        help="A network of loopback or link-local addresses that triggers of ScaledObjects may ask; may be given "
+        "several times.",
     ),
 ]
 WithContention = Annotated[
@@ -103,6 +113,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     kubelet_address: str = ""
     has_contention: bool = True
     has_foreign: bool = True
+    trigger_networks: tuple[str, ...] = ()
     is_split: bool = False
     """Server and clients in processes of their own."""
     is_this_machine: bool = False
@@ -121,6 +132,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words = ["--nodes", _absolute(self.nodes), "--speed", f"{self.speed:g}"]
         words += [] if self.has_controllers else ["--no-controllers"]
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
+        words += [word for one in self.trigger_networks for word in ("--trigger-network", one)]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
@@ -194,6 +206,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             kubelet_address=self.kubelet_address,
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
+            trigger_addresses=trigger_addresses(self.trigger_networks),
             snapshot=start,
             this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
             runtime_endpoint=self.runtime_endpoint,
@@ -274,3 +287,17 @@ def _absolute_file(part: str) -> str:
 
 def absolute_socket(endpoint: str) -> str:
     return endpoint if endpoint == NONE else _absolute_file(endpoint.removeprefix("unix://"))
+
+
+def trigger_addresses(networks: Sequence[str]) -> TriggerAddresses:
+    """Raises UserError."""
+    from shoal.autoscale.scaled_objects.trigger_addresses import OPTION, TriggerAddresses, read_network
+
+    found = []
+    for text in networks:
+        try:
+            found.append(read_network(text))
+        except ValueError:
+            fix = "write a network such as 127.0.0.0/8"
+            raise UserError(f'"{text}" is not a network', where=Where(path=OPTION), fix=fix) from None
+    return TriggerAddresses(tuple(found))

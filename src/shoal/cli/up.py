@@ -30,6 +30,7 @@ from shoal.cli.embedded_options import (
     SchedulerOption,
     Speed,
     Stages,
+    TriggerNetworks,
     WithContention,
     fleet_of,
 )
@@ -142,6 +143,7 @@ class UpOptions:
         RuleModeName | None,
         typer.Option("--admission-rules", help="Check pods by the admission rules when they are created."),
     ] = None
+    trigger_network: TriggerNetworks = None
     processes: Annotated[
         bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
     ] = False
@@ -175,6 +177,7 @@ class UpOptions:
             metrics_port=self.metrics_port,
             has_contention=self.contention,
             has_foreign=self.foreign,
+            trigger_networks=tuple(self.trigger_network or ()),
             is_split=self.processes,
             is_this_machine=self.this_machine,
             runtime_endpoint=self.runtime_endpoint,

@@ -46,6 +46,7 @@ KAI = Sign(
     "KAI", _USUAL.kai, ("kai-scheduler-default",), ("kai-scheduler-default", "queue-controller", "podgroup-controller")
 )
 VOLCANO = Sign("Volcano", _USUAL.volcano, ("volcano", "vc-scheduler"), ("volcano-scheduler",))
+KEDA = Sign("KEDA", "keda", ("operator.keda.sh",), ("keda-operator",), "ScaledObjects")
 SCHEDULER_PLUGINS = Sign(
     "SchedulerPlugins",
     _USUAL.scheduler_plugins,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.snapshots.creation import SnapshotStart
 from shoal.wiring.cluster_clock import ClockReading
@@ -37,6 +38,8 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     """Commands of child processes that run the clients."""
     has_foreign: bool = True
     """Kinds of other projects are provided, if controllers run beside the server."""
+    trigger_addresses: TriggerAddresses = TriggerAddresses()
+    """The addresses that triggers of ScaledObjects may ask."""
 
     snapshot: SnapshotStart | None = None
     """Objects to create at the first start, with the nodes among `machines`."""

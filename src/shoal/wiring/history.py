@@ -36,7 +36,7 @@ def start_history(tasks: ProcessTasks, context: Context, served: Served, folder:
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served)
-                sampler = Sampler(context, partial(_fetched, session), recorder.store_samples, recorder.part_of)
+                sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(recorder.run())
                     group.create_task(sampler.run())
@@ -46,7 +46,7 @@ def start_history(tasks: ProcessTasks, context: Context, served: Served, folder:
     tasks.start("history", run)
 
 
-async def _fetched(session: aiohttp.ClientSession, address: str) -> str:
+async def fetched_text(session: aiohttp.ClientSession, address: str) -> str:
     """The text at an address. Redirects are not followed. Raises OSError or TimeoutError."""
     import aiohttp
 

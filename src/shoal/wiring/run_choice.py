@@ -16,6 +16,7 @@ from shoal.policy.admission_rules.modes import RuleModes, modes_of
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
+POD_AUTOSCALING = "pod-autoscaling"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
 """The scheduler names of other projects whose pods a part schedules while the project does not run."""
 OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())

@@ -26,7 +26,7 @@ from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_rules import QueueRules
-from shoal.wiring.run_choice import KAI, OPERATOR, QUEUES, SCHEDULER, VOLCANO, RunChoice
+from shoal.wiring.run_choice import KAI, OPERATOR, POD_AUTOSCALING, QUEUES, SCHEDULER, VOLCANO, RunChoice
 from shoal.wiring.scheduling_loop import new_scheduling_loop
 from shoal.wiring.telemetry import Telemetry
 
@@ -36,7 +36,7 @@ ClientFactory = Callable[[str], Api]
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _UPGRADES = "driver-upgrades"
-NAMED = (OPERATOR, _UPGRADES)
+NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING)
 """Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""

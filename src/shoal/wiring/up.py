@@ -114,7 +114,7 @@ async def _start_parts(
         if options.has_foreign and options.machines:
             from shoal.wiring.scaled_objects import start_scaled_objects
 
-            external = start_scaled_objects(tasks, plane)
+            external = start_scaled_objects(tasks, plane, options.trigger_addresses)
     figures: Callable[[], str] = str
     gates: Callable[[], Awaitable[None]] | None = None
     if options.shoal is not None:

@@ -99,7 +99,7 @@ class Sampler:
         """By the uid of the pod."""
 
     async def run(self) -> None:
-        self._context.informers.of(PODS).on_change(self._pod_changed)
+        self._context.informers.of(PODS).on_change(self.pod_changed)
         while True:
             await self.sample()
             # A cluster whose time passes quickly is not asked all the time.
@@ -143,7 +143,7 @@ class Sampler:
                 _log.debug("the exporter at %s does not answer: %s", address, error)
                 return ""
 
-    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+    def pod_changed(self, before: Item | None, after: Item | None) -> None:
         if before is not None and (after is None or after.uid != before.uid):
             self._pods.pop(before.uid, None)
         if after is None:

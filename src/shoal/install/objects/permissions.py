@@ -62,6 +62,17 @@ def operator_permissions(lines: tuple[str, ...], namespace: str) -> list[Obj]:
     ]
 
 
+def own_permissions(part: str, account: str, namespace: str) -> list[Obj]:
+    """An account of its own for one part of `shoal run`, with its Lease."""
+    grant = RoleSubjects(namespace, account=account, election=(ELECTION_NAMESPACE, account))
+    return [
+        _object("v1", "ServiceAccount", account, namespace),
+        *_cluster_wide(account, (*EVERY_PART, *PARTS[part]), grant),
+        *_inside(namespace, account, IN_NAMESPACE[part], grant),
+        *_inside(ELECTION_NAMESPACE, f"{account}-election", _about(ELECTION, account), grant),
+    ]
+
+
 def observer_permissions(lines: tuple[str, ...], account: str, namespace: str) -> list[Obj]:
     """An account that may do this alone: no Events and no Lease."""
     grant = RoleSubjects(namespace, account=account)

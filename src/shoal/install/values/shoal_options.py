@@ -32,6 +32,12 @@ SHOAL_OPTIONS: tuple[Option, ...] = (
     _own("webhook.enabled", True, "Create the Service shoal-webhook: for older Kubernetes and Kueue's versions."),
     _own("webhook.certificates", "shoal", "Who creates and renews the certificate of the webhook."),
     _own("webhook.issuerRef", FREE, "With cert-manager: the issuer, as name and kind; empty means a self-signed one."),
+    _own(
+        "podAutoscaling.enabled",
+        False,
+        "Run KEDA's ScaledObjects, scale model servers, and serve custom and external metrics; not beside KEDA.",
+    ),
+    _own("podAutoscaling.resources", FREE, "Resource requests and limits of that Deployment."),
     _own("metrics.serviceMonitor.enabled", False, "Create a ServiceMonitor for Shoal's own metrics."),
     _own("metrics.serviceMonitor.interval", "30s", "Its interval."),
     _own("crds.projects", ["gpu-operator", "kueue"], "Projects whose definitions are installed if they are missing."),

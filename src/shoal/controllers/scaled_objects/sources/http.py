@@ -1,43 +1,38 @@
 """Asks HTTP servers for the values of triggers. Answers are bounded in size and time.
 
 The users of a namespace choose the addresses. Guarantees: an error text contains no credentials and nothing of an
-answer; credentials are sent to no other server than the named one; no link-local address is asked, where clouds serve
-the credentials of the machine.
+answer; credentials are sent to no other server than the named one; every address is checked when it is connected to.
 """
 
 from __future__ import annotations
 
 import base64
 import socket
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from shoal.autoscale.scaled_objects.triggers import HttpRequest
+from shoal.autoscale.scaled_objects.trigger_addresses import AddressRefusedError, TriggerAddresses
+from shoal.autoscale.scaled_objects.trigger_sources import HttpRequest
 from shoal.units.errors import TemporaryError
 
 _LONGEST = 4 << 20
 """Bytes of an answer."""
-_METADATA_V6 = IPv6Address("fd00:ec2::254")
-"""Where a cloud serves the credentials of the machine by IPv6."""
-
-
-class LinkLocalError(OSError):
-    """The address is one of the machine's own link."""
 
 
 class HttpSource:
     """One session for all triggers; must be closed with `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: TriggerAddresses | None = None) -> None:
+        """`addresses`: that may be asked besides those of other machines."""
+        self.addresses = addresses or TriggerAddresses()
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, asked: HttpRequest) -> bytes:
         """Raises TemporaryError, which names the address and never the credentials."""
         if self._session is None:
-            connector = aiohttp.TCPConnector(resolver=_CheckedResolver())
+            connector = aiohttp.TCPConnector(resolver=_CheckedResolver(self.addresses))
             # Cookies would be shared by all namespaces.
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         headers = dict(asked.headers)
@@ -48,9 +43,11 @@ class HttpSource:
         try:
             address = _address(asked.url)
             # A host that is written as an address is not resolved.
-            _check(urlsplit(asked.url).hostname or "")
-            async with self._session.get(
+            self.addresses.check(urlsplit(asked.url).hostname or "")
+            async with self._session.request(
+                "GET" if asked.body is None else "POST",
                 asked.url,
+                data=asked.body,
                 params=dict(asked.query),
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=asked.timeout_s),
@@ -80,7 +77,8 @@ class HttpSource:
 class _CheckedResolver(AbstractResolver):
     """Checks what a name leads to at the moment of the connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, addresses: TriggerAddresses) -> None:
+        self._addresses = addresses
         self._resolver = aiohttp.ThreadedResolver()
 
     async def resolve(
@@ -88,22 +86,11 @@ class _CheckedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         found = await self._resolver.resolve(host, port, family)
         for one in found:
-            _check(one["host"])
+            self._addresses.check(one["host"])
         return found
 
     async def close(self) -> None:
         await self._resolver.close()
-
-
-def _check(host: str) -> None:
-    """Raises LinkLocalError. A name passes."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    if (mapped or address).is_link_local or address == _METADATA_V6:
-        raise LinkLocalError("link-local addresses are not asked")
 
 
 def _address(url: str) -> str:
@@ -116,5 +103,5 @@ def _reason(error: Exception) -> str:
     """Texts of other errors may contain the address with its query, headers or a part of the answer."""
     if isinstance(error, aiohttp.ClientConnectorError):
         cause = error.os_error
-        return str(cause) if isinstance(cause, LinkLocalError) else f"{type(error).__name__}: {error}"
-    return str(error) if isinstance(error, LinkLocalError) else type(error).__name__
+        return str(cause) if isinstance(cause, AddressRefusedError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, AddressRefusedError) else type(error).__name__
