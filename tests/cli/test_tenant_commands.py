@@ -191,6 +191,7 @@ def test_the_budgets_are_a_part_of_a_price_file(tenants: Tenants) -> None:
     [
         (("apply", "none.yaml"), "No such file"),
         (("apply", "x", "--resource", "gpu"), "is no amount of a device"),
+        (("request", "team-a", "--resource", "limits.nvidia.com/gpu=9"), "is no amount of a device"),
         (("apply", "teams.yaml", "--gpus", "4"), "is not for files"),
         (("apply", "kube-system"), "belongs to the cluster"),
         (("request", "team-a"), "give --gpus or --resource"),
