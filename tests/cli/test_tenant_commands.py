@@ -60,9 +60,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("tenants")
     process = ServerProcess(folder, "--nodes", "none", "--authorization", "rbac", is_bare=False)
     (folder / "teams.yaml").write_text(TEAM)
-    assert main(["tenant", "apply", str(folder / "teams.yaml"), "--kubeconfig", str(process.kubeconfig)]) == 0
-    yield process
-    process.stop()
+    try:
+        assert main(["tenant", "apply", str(folder / "teams.yaml"), "--kubeconfig", str(process.kubeconfig)]) == 0
+        yield process
+    finally:
+        process.stop()
 
 
 @pytest.fixture
