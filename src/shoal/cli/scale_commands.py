@@ -20,7 +20,7 @@ from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.cli.object_source import Source
-    from shoal.sim.node_scaling import NodeScaling
+    from shoal.store.node_planning import NodeScaling
 
 _SEED = 42
 

@@ -18,8 +18,8 @@ from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
-from shoal.sim.node_scaling import undecided_scaling
 from shoal.store.inventory import Inventory
+from shoal.store.node_planning import undecided_scaling
 from shoal.store.node_scaling import has_pools
 from shoal.views.explanation import Explanation
 
@@ -35,7 +35,7 @@ def tell_node_pools(explanation: Explanation, source: Source, loaded: Loaded, fa
         return
     options = scaling_options(source, loaded, None, spot_to_spot=False, removes=False, ignores_preferences=False)
     waiting = waiting_pods(source.documents, loaded)
-    _, given = undecided_scaling(source.documents, loaded.cluster, waiting, held_texts(loaded), options)
+    _, given = undecided_scaling(Inventory(source.documents), loaded.cluster, waiting, held_texts(loaded), options)
     gangs = {given.gangs[key] for key in pending if key in given.gangs}
     chosen = {key for pod in given.pods if (key := pod_key(pod)) in pending or given.gangs.get(key) in gangs}
     plan = plan_nodes(replace(given, pods=tuple(pod for pod in given.pods if pod_key(pod) in chosen)))
