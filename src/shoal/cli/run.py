@@ -29,7 +29,7 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_NAMED = ("operator", "driver-upgrades")
+_NAMED = ("operator", "driver-upgrades", "node-scaling")
 """Parts that run only if they are named."""
 
 

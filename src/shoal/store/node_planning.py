@@ -6,7 +6,7 @@ The commands and the controller use the same functions, so that a plan that a us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -66,6 +66,8 @@ class ScalingOptions:
     settings: PlanningSettings = field(default_factory=PlanningSettings)
     spot_to_spot: bool = False
     removes: bool = True
+    protected: Collection[str] = ()
+    """Nodes that are not removed: pods that wait will be placed on them."""
 
 
 def undecided_scaling(
@@ -100,7 +102,8 @@ def _nodes(
         if key in known:
             on_node.setdefault(cluster.names[allocation.row], []).append(known[key])
     nodes = [reader.node(each.value, on_node.get(each.value.metadata.name, ())) for each in inventory.of(Node)]
-    return (*nodes, *reader.ordered())
+    registered = frozenset(each.value.spec.provider_id for each in inventory.of(Node))
+    return (*nodes, *reader.ordered(registered))
 
 
 def _planning_input(
@@ -172,7 +175,9 @@ def search_removal(
         DisruptionInput(
             # A replacement is one node, which has no cheaper division.
             planning=replace(given, settings=replace(given.settings, packing="Karpenter")),
-            nodes=tuple(node for node in scaling.nodes if node.existing.is_managed),
+            nodes=tuple(
+                node for node in scaling.nodes if node.existing.is_managed and node.name not in options.protected
+            ),
             now=options.now,
             limits=limits_of(inventory, pods),
             lost_work=_lost_work(cluster, options.now.timestamp()),

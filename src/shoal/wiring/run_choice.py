@@ -9,12 +9,14 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.embedded.cloud.settings import CloudSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
+NODE_SCALING = "node-scaling"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
 """The scheduler names of other projects whose pods a part schedules while the project does not run."""
 OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())
@@ -49,6 +51,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
+    cloud: CloudSettings | None = None
+    """The simulated cloud that provides nodes; None: no node is provisioned."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
 
