@@ -31,7 +31,7 @@ from shoal.client.item import Obj
 from shoal.client.kind import DEFINITIONS, NODES, PODS
 from shoal.client.port import Api
 from shoal.client.served import Served
-from shoal.cloud.port import Cloud, Instance, InstanceRequest
+from shoal.cloud.port import Cloud, CloudInstance, InstanceRequest
 from shoal.controllers.node_scaling.controller import NodeScalingController
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.cloud.machines import CloudMachines
@@ -66,7 +66,7 @@ class ScriptedCloud:
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
         return await self.inner.instance_types(pool)
 
-    async def create(self, request: InstanceRequest) -> tuple[Instance, ...]:
+    async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
         self.requests.append(request)
         self.before_create(request)
         made = await self.inner.create(request)
@@ -74,7 +74,7 @@ class ScriptedCloud:
         self.after_create(request)
         return made
 
-    async def instances(self) -> tuple[Instance, ...]:
+    async def instances(self) -> tuple[CloudInstance, ...]:
         return await self.inner.instances()
 
     async def delete(self, ids: Sequence[str]) -> None:
@@ -178,7 +178,7 @@ class ScaledCluster:
             assert self.cluster.clock.seconds() < ends_s, f"not so after {within_s:g} s"
             await self.cluster.pass_time(1)
 
-    async def instances(self) -> list[Instance]:
+    async def instances(self) -> list[CloudInstance]:
         return list(await self.cloud.inner.instances())
 
 

@@ -16,6 +16,7 @@ from shoal.cli.cluster_folder import history_folder
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
+    from shoal.embedded.cloud.settings import CloudSettings
     from shoal.embedded.machines.machine import Machine
     from shoal.embedded.snapshots.creation import SnapshotStart
     from shoal.wiring.cluster_options import ClusterOptions
@@ -56,6 +57,16 @@ GpuConfigPath = Annotated[
 ]
 WithContention = Annotated[
     bool, typer.Option("--contention/--no-contention", help="Whether pods that share a GPU slow each other down.")
+]
+
+CloudOption = Annotated[
+    str,
+    typer.Option(
+        "--cloud",
+        metavar="FILE",
+        help="How the simulated cloud behaves that provides the nodes of NodePools: boot times, capacity, spot "
+        "market, failures; or none.",
+    ),
 ]
 
 
@@ -110,6 +121,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     gpu_config: Path | None = None
     snapshot: Path | None = None
     """The objects to start with."""
+    cloud: str = ""
+    """The file with the behaviour of the simulated cloud; empty: the usual behaviour."""
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -123,6 +136,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
+        words += ["--cloud", self.cloud if self.cloud == NONE else _absolute_file(self.cloud)] if self.cloud else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -153,6 +167,20 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     def has_shoal(self) -> bool:
         return self.has_controllers and self.scheduler is Scheduler.SHOAL
 
+    def _cloud(self) -> CloudSettings | None:
+        """None where no controller could use it."""
+        if self.cloud == NONE:
+            return None
+        if not self.has_shoal or not self.has_foreign or self.is_split or self.is_this_machine or self.clock:
+            if self.cloud:
+                what = "--cloud needs Shoal's scheduler and the kinds of other projects, in one process"
+                fix = "leave out --no-controllers, --scheduler, --no-foreign-kinds, --processes and --this-machine"
+                raise UserError(what, fix=fix)
+            return None
+        from shoal.cli.cloud_file import cloud_of_file
+
+        return cloud_of_file(self.cloud)
+
     def to_cluster_options(self, kubeconfig: Path | None = None, folder: Path | None = None) -> ClusterOptions:
         """Raises UserError for what cannot be read: before anything is started or written. `folder`: the cluster's."""
         from shoal.wiring.cluster_clock import ClockReading
@@ -171,14 +199,16 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             return ClusterOptions(
                 speed=self.speed, children=self.parts(kubeconfig, folder), has_foreign=self.has_foreign
             )
+        cloud = self._cloud()
         return ClusterOptions(
             machines=machines,
+            cloud=cloud,
             controllers=tuple(
                 name
                 for name in (CONTROLLERS if self.has_controllers else ())
                 if name != DEFAULT_SCHEDULER or self.scheduler is Scheduler.SIMPLE
             ),
-            shoal=self._shoal(folder) if self.has_shoal and not self.clock else None,
+            shoal=self._shoal(folder, cloud) if self.has_shoal and not self.clock else None,
             since=ClockReading.read(self.clock) if self.clock else None,
             is_child=bool(self.clock),
             speed=self.speed,
@@ -212,13 +242,15 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             runtime_socket(self.runtime_endpoint)
 
-    def _shoal(self, folder: Path | None) -> RunChoice:
+    def _shoal(self, folder: Path | None, cloud: CloudSettings | None) -> RunChoice:
         from shoal.api.run_configuration import RunConfiguration
         from shoal.cli.run import run_choice
         from shoal.cli.run_files import RunFiles
-        from shoal.wiring.run_choice import OWN_NAMES
+        from shoal.wiring.run_choice import NODE_SCALING, OWN_NAMES
 
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
+        if cloud is not None:
+            choice = msgspec.structs.replace(choice, cloud=cloud, controllers=(*choice.controllers, NODE_SCALING))
         return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
 
     def _start(self) -> SnapshotStart | None:

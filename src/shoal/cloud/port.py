@@ -55,7 +55,7 @@ class InstanceRequest(msgspec.Struct, frozen=True):
     """The name of the object that describes image, network and disks."""
 
 
-class Instance(msgspec.Struct, frozen=True):
+class CloudInstance(msgspec.Struct, frozen=True):
     id: str
     provider_id: str
     """As its Node has it in `spec.providerID`."""
@@ -78,11 +78,11 @@ class Cloud(Protocol):
         """What the pool may choose from, with the present prices."""
         ...
 
-    async def create(self, request: InstanceRequest) -> tuple[Instance, ...]:
+    async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
         """Raises NoCapacityError, ThrottledError, or TemporaryError if the result is not known."""
         ...
 
-    async def instances(self) -> tuple[Instance, ...]:
+    async def instances(self) -> tuple[CloudInstance, ...]:
         """All instances of this cluster, in the order of their ids."""
         ...
 

@@ -18,7 +18,8 @@ def start_node_scaling(
     tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice, telemetry: Telemetry | None
 ) -> None:
     assert choice.cloud is not None  # noqa: S101 - the caller checks it
-    cloud = SimulatedCloud(context.api, context.clock, choice.cloud)
+    # The cloud is no user of the cluster: its records are not what the controller may write.
+    cloud = SimulatedCloud(tasks.api, context.clock, choice.cloud)
     # The pods of kube-scheduler get nodes too, where it is the scheduler of the cluster.
     schedulers = frozenset({*choice.scheduler_names, _DEFAULT_SCHEDULER})
     others = [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]

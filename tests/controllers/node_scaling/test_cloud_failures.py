@@ -114,7 +114,7 @@ async def test_a_node_that_registers_late_is_waited_for(tmp_path: Path) -> None:
 
 
 @virtual
-async def test_an_instance_that_nobody_claims_is_removed(tmp_path: Path) -> None:
+async def test_an_instance_without_a_claim_is_removed(tmp_path: Path) -> None:
     async with scaled_cluster(tmp_path) as world:
         await world.add_pool()
         await world.pod("solo", 8)

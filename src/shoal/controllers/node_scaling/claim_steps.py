@@ -25,7 +25,7 @@ from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, Ste
 from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
-from shoal.cloud.port import Cloud, Instance
+from shoal.cloud.port import Cloud, CloudInstance
 from shoal.controllers.node_scaling.claim_events import claim_reference
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.figures import NodeScalingObserver, start_times
@@ -58,7 +58,7 @@ class ClaimSteps:
         self,
         claims: Sequence[NodeClaim],
         nodes: Mapping[str, Node],
-        instances: Mapping[str, Instance],
+        instances: Mapping[str, CloudInstance],
         types: Types,
         paused: frozenset[str],
     ) -> float | None:
@@ -95,7 +95,7 @@ class ClaimSteps:
         return min(soonest, default=None)
 
     async def _step(
-        self, claim: NodeClaim, decision: StepDecision, node: Node | None, instance: Instance | None
+        self, claim: NodeClaim, decision: StepDecision, node: Node | None, instance: CloudInstance | None
     ) -> float | None:
         match decision.step:
             case ClaimStep.REGISTER if node is not None:

@@ -38,12 +38,12 @@ from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.cloud.port import GROUP_TAG, Cloud, Instance
+from shoal.cloud.port import GROUP_TAG, Cloud, CloudInstance
+from shoal.controllers.node_scaling.claim_conditions import ClaimConditions
 from shoal.controllers.node_scaling.claim_steps import ClaimSteps
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
-from shoal.controllers.node_scaling.node_facts import NodeFacts
 from shoal.controllers.node_scaling.pools import PoolMode, PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
 from shoal.controllers.node_scaling.removals import Removals
@@ -66,7 +66,7 @@ class _World(msgspec.Struct, frozen=True):
     claims: tuple[NodeClaim, ...]
     nodes: Mapping[str, Node]
     """By name."""
-    instances: Mapping[str, Instance]
+    instances: Mapping[str, CloudInstance]
     """By provider id."""
     pools: Mapping[str, Item]
     modes: Mapping[str, PoolMode]
@@ -108,7 +108,7 @@ class NodeScalingController:
         self._provisioning = Provisioning(context, cloud, self._writer, self.observer)
         self._steps = ClaimSteps(context, cloud, self._writer, self._failures, self.observer)
         self._removals = Removals(context, self._writer, self._provisioning, self.observer)
-        self._facts = NodeFacts(context, self._writer)
+        self._facts = ClaimConditions(context, self._writer)
         self._last_plan: tuple[PlanningInput, NodePlan] | None = None
         self._found = asyncio.Event()
         self._pools: Kind | None = None

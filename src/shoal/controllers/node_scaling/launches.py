@@ -24,7 +24,7 @@ from shoal.cloud.port import (
     GROUP_TAG,
     POOL_TAG,
     Cloud,
-    Instance,
+    CloudInstance,
     InstanceRequest,
     NoCapacityError,
     ThrottledError,
@@ -112,7 +112,7 @@ class Launches:
             node_class=str((spec.get("nodeClassRef") or {}).get("name") or ""),
         )
 
-    async def _record(self, claim: NodeClaim, instance: Instance, types: Types) -> None:
+    async def _record(self, claim: NodeClaim, instance: CloudInstance, types: Types) -> None:
         one = types.get(claim.pool, {}).get(instance.instance_type)
         status: Obj = {"providerID": instance.provider_id}
         if one is not None:

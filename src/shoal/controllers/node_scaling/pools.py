@@ -27,12 +27,12 @@ _COUNTED: Final = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu")
 PoolMode = Literal["active", "dry-run", "paused"]
 
 
-class _Meta(msgspec.Struct):
+class _PoolMeta(msgspec.Struct):
     annotations: dict[str, str] = {}
 
 
 class _Pool(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    metadata: _PoolMeta = msgspec.field(default_factory=_PoolMeta)
 
 
 def mode_of(item: Item) -> PoolMode:

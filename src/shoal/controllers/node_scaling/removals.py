@@ -16,7 +16,7 @@ from shoal.autoscale.node_claims.claim import DISRUPTED, DISRUPTED_TAINT, INITIA
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kubelet.times import written
-from shoal.cloud.port import Instance
+from shoal.cloud.port import CloudInstance
 from shoal.controllers.node_scaling.claim_events import claim_reference
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.figures import NodeScalingObserver
@@ -83,7 +83,7 @@ class Removals:
             if any(taint.key == DISRUPTED_TAINT for taint in node.spec.taints):
                 await self._writer.taint_disrupted(name, is_disrupted=False)
 
-    async def interrupted(self, claims: Sequence[NodeClaim], instances: Mapping[str, Instance]) -> None:
+    async def interrupted(self, claims: Sequence[NodeClaim], instances: Mapping[str, CloudInstance]) -> None:
         """A notice of the cloud is an eviction of the pods, which are queued again."""
         for claim in claims:
             instance = instances.get(claim.provider_id) if claim.provider_id else None

@@ -20,7 +20,7 @@ from shoal.client.kind import NODES, PODS
 from shoal.client.kubelet.pod_facts import nodes_of
 from shoal.client.port import Deletion
 from shoal.client.refusals import BusyError, NotFoundError, StaleError
-from shoal.cloud.port import Cloud, Instance
+from shoal.cloud.port import Cloud, CloudInstance
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError
@@ -41,7 +41,7 @@ class Terminations:
         self._pods = context.informers.of(PODS)
         self._nodes = context.informers.of(NODES)
 
-    async def terminate(self, claim: NodeClaim, node: str, instance: Instance | None) -> float | None:
+    async def terminate(self, claim: NodeClaim, node: str, instance: CloudInstance | None) -> float | None:
         """One step; returns the seconds after which the next one is due, or None if nothing is left to do."""
         if instance is not None and node and self._nodes.get("", node) is not None:
             await self._writer.taint_disrupted(node, is_disrupted=True)
@@ -63,7 +63,7 @@ class Terminations:
         await self._writer.release(claim)
         return None
 
-    def _ends_s(self, claim: NodeClaim, instance: Instance) -> float | None:
+    def _ends_s(self, claim: NodeClaim, instance: CloudInstance) -> float | None:
         """When pods are deleted that were not evicted."""
         ends = []
         if claim.grace_s is not None and claim.deleted_s is not None:

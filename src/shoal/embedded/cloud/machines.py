@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -42,12 +43,20 @@ _AGAIN_S: Final = 2.0
 
 
 class CloudMachines:
-    def __init__(self, context: Context, fleet: Fleet, settings: CloudSettings) -> None:
+    def __init__(
+        self,
+        context: Context,
+        fleet: Fleet,
+        settings: CloudSettings,
+        completed: Callable[[Machine], Machine] = lambda machine: machine,
+    ) -> None:
+        """`completed`: adds to a machine what its fleet knows, such as the address of its endpoint."""
         self.name = "cloud-machines"
         self._context = context
         self._clock = context.clock
         self._fleet = fleet
         self._settings = settings
+        self._completed = completed
         self._chance = Chance(settings)
         self._records = context.informers.of(CONFIG_MAPS)
         self._lives: dict[str, asyncio.Task[None]] = {}
@@ -132,6 +141,7 @@ class CloudMachines:
         machine = machine_of(request, instance, provider_id_of(request, instance), number)
         if machine is None:
             return
+        machine = self._completed(machine)
         self._numbers[request.zone] += 1
         await self._until(record, "registered")
         self._nodes[instance] = machine.name

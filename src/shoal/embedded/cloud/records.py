@@ -56,12 +56,12 @@ def record_object(record: InstanceRecord) -> Obj:
     }
 
 
-class _Meta(msgspec.Struct):
+class _RecordMeta(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
 class _ConfigMap(msgspec.Struct):
-    metadata: _Meta
+    metadata: _RecordMeta
     data: dict[str, str] = {}
 
 

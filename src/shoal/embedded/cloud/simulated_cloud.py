@@ -17,7 +17,7 @@ from shoal.client.clock import Clock
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Api, Deletion, Patch, Select
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.cloud.port import Instance, InstanceRequest, NoCapacityError, ThrottledError
+from shoal.cloud.port import CloudInstance, InstanceRequest, NoCapacityError, ThrottledError
 from shoal.embedded.cloud.chance import Chance
 from shoal.embedded.cloud.machine_types import offered_types
 from shoal.embedded.cloud.records import (
@@ -51,7 +51,7 @@ class SimulatedCloud:
         now_s = self._clock.seconds()
         return tuple(self._at_market_price(one, now_s) for one in offered_types(pool, self._settings.zones))
 
-    async def create(self, request: InstanceRequest) -> tuple[Instance, ...]:
+    async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
         self._take_allowance()
         now_s = self._clock.seconds()
         attempt = self._attempts[request.token] = self._attempts.get(request.token, 0) + 1
@@ -67,7 +67,7 @@ class SimulatedCloud:
             raise TemporaryError("the cloud did not answer in time", _RETRY_S)
         return self._instances_of(record, now_s)
 
-    async def instances(self) -> tuple[Instance, ...]:
+    async def instances(self) -> tuple[CloudInstance, ...]:
         self._take_allowance()
         now_s = self._clock.seconds()
         found = [each for record in await self._records() for each in self._instances_of(record, now_s)]
@@ -112,7 +112,7 @@ class SimulatedCloud:
             if used + request.count > rule.instances:
                 raise NoCapacityError(f"there is no capacity for {request.count} x {words} at the moment")
 
-    def _instances_of(self, record: InstanceRecord, now_s: float) -> tuple[Instance, ...]:
+    def _instances_of(self, record: InstanceRecord, now_s: float) -> tuple[CloudInstance, ...]:
         return tuple(
             each
             for instance in record.present()
@@ -143,7 +143,7 @@ class SimulatedCloud:
 
 def instance_of(
     record: InstanceRecord, instance: str, settings: CloudSettings, chance: Chance, now_s: float
-) -> Instance | None:
+) -> CloudInstance | None:
     """The instance now; None once the cloud has taken it back."""
     request = record.request
     interrupted_s: float | None = None
@@ -153,7 +153,7 @@ def instance_of(
             return None
         if now_s < interrupted_s - settings.spot.notice_s:
             interrupted_s = None
-    return Instance(
+    return CloudInstance(
         id=f"i-{instance}",
         provider_id=provider_id_of(request, instance),
         instance_type=request.instance_type,

@@ -22,7 +22,7 @@ from shoal.controllers.node_scaling.claim_writer import ClaimWriter, SetConditio
 _LEAST_APART_S: Final = 10.0
 
 
-class NodeFacts:
+class ClaimConditions:
     def __init__(self, context: Context, writer: ClaimWriter) -> None:
         self._context = context
         self._writer = writer
