@@ -30,6 +30,7 @@ from shoal.client.informers import Informers
 from shoal.client.item import Obj
 from shoal.client.kind import DEFINITIONS, NODES, PODS
 from shoal.client.port import Api
+from shoal.client.presence import Presence
 from shoal.client.served import Served
 from shoal.cloud.port import Cloud, CloudInstance, InstanceRequest
 from shoal.controllers.node_scaling.controller import NodeScalingController
@@ -91,6 +92,8 @@ class ScaledCluster:
         self.settings = settings
         api = crew.way_in("system:masters-of-the-cloud", "cloud")
         self.cloud = ScriptedCloud(SimulatedCloud(api, cluster.clock, settings))
+        self.others: list[Presence] = []
+        """Other projects that may manage nodes."""
         self.controller: NodeScalingController | None = None
         self._life: ProcessTasks | None = None
         self._kills = 0
@@ -102,7 +105,8 @@ class ScaledCluster:
         life = _life(self.cluster, self.crew, f"nodes-{self._kills}", 100 + self._kills)
         context = life.context("node-scaling", self.crew.way_in("system:shoal", "node-scaling"))
         served = Served(context)
-        self.controller = NodeScalingController(context, served, self.cloud, frozenset({"shoal", "default-scheduler"}))
+        schedulers = frozenset({"shoal", "default-scheduler"})
+        self.controller = NodeScalingController(context, served, self.cloud, schedulers, self.others)
         await served.look()
         life.start("node scaling", self.controller.run)
         life.start("served", served.run)

@@ -46,6 +46,7 @@ from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedul
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
 from shoal.controllers.node_scaling.pools import PoolMode, PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
+from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.controllers.node_scaling.removals import Removals
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import NodeScaling, ScalingOptions, search_removal, undecided_scaling
@@ -56,6 +57,8 @@ _PASS: Final[Key] = ("", "pass")
 _GATHER_S: Final = 1.0
 """Pods are often created one after the other; they are planned together."""
 _EVERY_S: Final = 10.0
+_SEARCH_S: Final = 60.0
+"""How often nodes to remove are searched for although nothing has changed."""
 _ORPHAN_S: Final = 60.0
 """How old an instance without a NodeClaim must be before it is removed."""
 
@@ -109,6 +112,9 @@ class NodeScalingController:
         self._steps = ClaimSteps(context, cloud, self._writer, self._failures, self.observer)
         self._removals = Removals(context, self._writer, self._provisioning, self.observer)
         self._facts = ClaimConditions(context, self._writer)
+        self._has_changed = True
+        """Whether anything that a search for nodes to remove depends on has changed since the last one."""
+        self._searched_s = float("-inf")
         self._last_plan: tuple[PlanningInput, NodePlan] | None = None
         self._found = asyncio.Event()
         self._pools: Kind | None = None
@@ -133,10 +139,20 @@ class NodeScalingController:
     def _start(self, kind: Kind) -> None:
         self._pools = kind
         self._statuses = PoolStatuses(self._context, kind)
-        for each in (kind, NODE_CLAIMS, NODES, PODS):
-            self._loop.need(each)
-            self._context.informers.of(each).on_change(lambda _before, _after: self._wake())
+        self._loop.need(kind, NODE_CLAIMS, NODES, PODS)
+        for each in (kind, NODE_CLAIMS):
+            self._context.informers.of(each).on_change(lambda _before, _after: self._changed())
+        for each, is_relevant in ((NODES, is_relevant_node), (PODS, is_relevant_pod)):
+            self._context.informers.of(each).on_change(
+                lambda before, after, is_relevant=is_relevant: (  # type: ignore[misc]
+                    self._changed() if is_relevant(before, after) else None
+                )
+            )
         self._found.set()
+        self._wake()
+
+    def _changed(self) -> None:
+        self._has_changed = True
         self._wake()
 
     def _wake(self) -> None:
@@ -249,7 +265,7 @@ class NodeScalingController:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})
-        else:
+        elif self._is_search_due():
             soonest.append(await self._remove(state, world, scaling, given, plan, inventory, options))
         self._count(world, given, plan)
         return min((each for each in soonest if each is not None), default=None)
@@ -261,6 +277,14 @@ class NodeScalingController:
         if self._last_plan is None or self._last_plan[0] != given:
             self._last_plan = given, NodePlanner(given).plan()
         return self._last_plan[1]
+
+    def _is_search_due(self) -> bool:
+        """Where nothing has changed, only time can make a difference."""
+        now_s = self._context.clock.seconds()
+        if not (self._has_changed or self._removals.is_undecided or now_s - self._searched_s >= _SEARCH_S):
+            return False
+        self._has_changed, self._searched_s = False, now_s
+        return True
 
     async def _remove(
         self,

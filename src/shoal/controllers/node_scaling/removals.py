@@ -36,6 +36,11 @@ class Removals:
         self._found: tuple[tuple[str, ...], float] | None = None
         """The nodes of the last decision, and when it was found first."""
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a decision waits for its confirmation."""
+        return self._found is not None
+
     async def consider(
         self, decision: DisruptionDecision | None, claims: Mapping[str, NodeClaim], pools: Mapping[str, Item]
     ) -> float | None:
