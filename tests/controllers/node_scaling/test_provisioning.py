@@ -6,9 +6,9 @@ from pathlib import Path
 
 from build.scaled_clusters import QUICK, scaled_cluster
 from build.virtual_time import virtual
+from shoal.autoscale.nodes.pool_modes import MODE
 from shoal.client.ecosystem_kinds import NODE_POOLS
 from shoal.client.kind import PODS
-from shoal.controllers.node_scaling.pools import MODE
 from shoal.embedded.cloud.settings import CloudSettings
 
 

@@ -30,6 +30,7 @@ from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
+from shoal.autoscale.nodes.pool_modes import PoolMode
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
@@ -44,7 +45,7 @@ from shoal.controllers.node_scaling.claim_steps import ClaimSteps
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
-from shoal.controllers.node_scaling.pools import PoolMode, PoolStatuses, mode_of
+from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
 from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.controllers.node_scaling.removals import Removals

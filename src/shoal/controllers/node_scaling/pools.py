@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
 from shoal.api.node import Node
 from shoal.api.resources import amounts
 from shoal.autoscale.nodes.catalog import quantities_of
+from shoal.autoscale.nodes.pool_modes import PoolMode, pool_mode
 from shoal.autoscale.requirements.labels import POOL_LABEL
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
@@ -19,12 +20,7 @@ from shoal.client.port import Patch
 from shoal.controllers.node_scaling.claim_events import pool_reference
 from shoal.units.errors import UserError
 
-MODE: Final = "shoal.dev/node-scaling"
-"""The annotation of a NodePool: `active`, `dry-run` or `paused`."""
-_MODES: Final = ("active", "dry-run", "paused")
 _COUNTED: Final = ("cpu", "memory", "nvidia.com/gpu", "amd.com/gpu")
-
-PoolMode = Literal["active", "dry-run", "paused"]
 
 
 class _PoolMeta(msgspec.Struct):
@@ -36,11 +32,7 @@ class _Pool(msgspec.Struct):
 
 
 def mode_of(item: Item) -> PoolMode:
-    """An unknown value pauses the pool: nothing is done that was perhaps meant to be forbidden."""
-    written_mode = item.read(_Pool).metadata.annotations.get(MODE, "active")
-    if written_mode == "active":
-        return "active"
-    return "dry-run" if written_mode == "dry-run" else "paused"
+    return pool_mode(item.read(_Pool).metadata.annotations)
 
 
 class PoolStatuses:

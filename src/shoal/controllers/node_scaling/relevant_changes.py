@@ -10,7 +10,7 @@ from shoal.client.item import Item, Seen
 _NOTHING = Raw()
 
 
-class _Condition(msgspec.Struct, gc=False):
+class _ChangedCondition(msgspec.Struct, gc=False):
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -22,32 +22,32 @@ class _ChangedMeta(msgspec.Struct, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _NodeStatus(msgspec.Struct, gc=False):
+class _NodeAmounts(msgspec.Struct, gc=False):
     capacity: Raw = _NOTHING
     allocatable: Raw = _NOTHING
-    conditions: tuple[_Condition, ...] | None = None
+    conditions: tuple[_ChangedCondition, ...] | None = None
 
 
 class _ChangedNode(msgspec.Struct, gc=False):
     metadata: _ChangedMeta = msgspec.field(default_factory=_ChangedMeta)
     spec: Raw = _NOTHING
-    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+    status: _NodeAmounts = msgspec.field(default_factory=_NodeAmounts)
 
 
-class _PodStatus(msgspec.Struct, gc=False, rename="camel"):
+class _ChangedPodStatus(msgspec.Struct, gc=False, rename="camel"):
     phase: str = ""
     nominated_node_name: str = ""
-    conditions: tuple[_Condition, ...] | None = None
+    conditions: tuple[_ChangedCondition, ...] | None = None
 
 
-class _PodSpec(msgspec.Struct, gc=False, rename="camel"):
+class _ChangedPodSpec(msgspec.Struct, gc=False, rename="camel"):
     node_name: str = ""
 
 
 class _ChangedPod(msgspec.Struct, gc=False):
     metadata: _ChangedMeta = msgspec.field(default_factory=_ChangedMeta)
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
+    spec: _ChangedPodSpec = msgspec.field(default_factory=_ChangedPodSpec)
+    status: _ChangedPodStatus = msgspec.field(default_factory=_ChangedPodStatus)
 
     def scheduled(self) -> tuple[tuple[str, str], ...]:
         conditions = self.status.conditions or ()
