@@ -9,6 +9,7 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.cloud.ec2_settings import Ec2Settings
 from shoal.embedded.cloud.settings import CloudSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
@@ -51,8 +52,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
-    cloud: CloudSettings | None = None
-    """The simulated cloud that provides nodes; None: no node is provisioned."""
+    cloud: CloudSettings | Ec2Settings | None = None
+    """The cloud that provides nodes, simulated or EC2; None: no node is provisioned."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
 

@@ -25,6 +25,8 @@ from shoal.autoscale.node_claims.claim import (
 )
 from shoal.units.errors import UserError
 
+_VISIBLE_S: Final = 60.0
+"""Clouds list a new instance with a delay."""
 _NOT_READY: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 
@@ -69,6 +71,8 @@ def step_of(
             return StepDecision(ClaimStep.GIVE_UP, f"it was not launched within {limits.launch_s:g} s")
         return StepDecision(ClaimStep.LAUNCH)
     if not has_instance:
+        if now_s - claim.since_s(LAUNCHED) < _VISIBLE_S:
+            return StepDecision(ClaimStep.WAIT, "the cloud does not list its instance yet")
         return StepDecision(ClaimStep.LOST, "its instance is gone")
     if not claim.has(REGISTERED):
         if node is not None:

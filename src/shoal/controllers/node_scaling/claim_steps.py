@@ -23,6 +23,7 @@ from shoal.autoscale.node_claims.claim import (
 from shoal.autoscale.node_claims.offering_failures import OfferingFailures
 from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, StepDecision, step_of
 from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
 from shoal.cloud.port import Cloud, CloudInstance
@@ -134,9 +135,17 @@ class ClaimSteps:
         if FINALIZER not in finalizers:
             metadata["finalizers"] = [*finalizers, FINALIZER]
         left = [each for each in taints if each["key"] != UNREGISTERED_TAINT]
-        await self._writer.patch_node(item, metadata, {"taints": left} if len(left) < len(taints) else None)
+        there = {(each["key"], each["effect"]) for each in left}
+        left += [each for each in self._taints_of(claim) if (each["key"], each["effect"]) not in there]
+        await self._writer.patch_node(item, metadata, {"taints": left} if left != taints else None)
         await self._writer.set_conditions(claim.name, [(REGISTERED, "True", "Registered", "")], {"nodeName": name})
         self._say(claim, "Registered", f"node {name} has registered")
+
+    def _taints_of(self, claim: NodeClaim) -> list[Obj]:
+        """The taints of its pool, which not every kubelet registers with. Startup taints are left to the kubelet: what
+        removes them may have done so already."""
+        item = self._context.informers.of(NODE_CLAIMS).get("", claim.name)
+        return [] if item is None else list(item.obj()["spec"].get("taints") or ())
 
     async def _initialize(self, claim: NodeClaim, node: Node) -> None:
         item = self._context.informers.of(NODES).get("", node.metadata.name)
