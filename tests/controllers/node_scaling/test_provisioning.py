@@ -124,3 +124,18 @@ async def test_a_claim_shows_how_far_its_node_is(tmp_path: Path) -> None:
         assert node["metadata"]["finalizers"] == ["karpenter.sh/termination"]
         pool = await world.cluster.get(NODE_POOLS, "gpu")
         assert pool["status"]["resources"] == {"nodes": "1", "cpu": "192", "memory": str(2**41), "nvidia.com/gpu": "8"}
+
+
+@virtual
+async def test_a_node_promises_gpus_by_its_labels_before_it_advertises_them(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, CloudSettings()) as world:
+        await world.add_pool()
+        await world.pod("solo", 8)
+        await world.cluster.pass_time(400)
+        (node,) = await world.nodes()
+        ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+        assert ready["status"] == "True"
+        assert node["metadata"]["labels"]["nvidia.com/gpu.count"] == "8"
+        assert "nvidia.com/gpu" not in node["status"]["capacity"]
+        await world.until_running("solo", 1, within_s=120)
+        assert len(world.cloud.requests) == 1

@@ -203,4 +203,4 @@ class _Preparation(msgspec.Struct, frozen=True):
         if not self.is_ready:
             node.not_ready = _STARTING
         if not self.has_devices and isinstance(node.gpus, DeviceManager) and node.machine.gpu_software == "included":
-            node.gpus.set_software(NodeSoftware(_BEFORE_DEVICES))
+            node.gpus.begin_with(NodeSoftware(_BEFORE_DEVICES))
