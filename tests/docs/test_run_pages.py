@@ -9,6 +9,7 @@ import pytest
 
 from docs.pages import ROOT
 from shoal.client.clock import WallClock
+from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
 from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
 from shoal.devices.agent_series import ALL as AGENT_SERIES
 from shoal.devices.dcgm_fields import FIELDS, XID
@@ -53,6 +54,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry.follow_work_queues(lambda: ())
     telemetry.follow_operator(OperatorFigures())
     telemetry.follow_driver_upgrades(UpgradeFigures)
+    telemetry.follow_node_scaling(NodeScalingFigures, NodeScalingObserver())
     ObservedWaits(telemetry.registry)
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]

@@ -49,6 +49,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal scale plan -f manifests/ --instance-types types.yaml",
     ),
     "scale pools": ("shoal scale pools", "shoal scale pools -f snapshot.json"),
+    "scale mode": ("shoal scale mode paused", "shoal scale mode dry-run training", "shoal scale mode active"),
+    "scale import": (
+        "shoal scale import -f cluster.yaml",
+        "shoal scale import -- eksctl create nodegroup --name gpu --node-type p5.48xlarge --nodes-max 8",
+    ),
+    "scale iam": ("shoal scale iam training", "shoal scale iam training --region us-east-1 --node-role nodes"),
     "policy": ("shoal policy generate | kubectl apply -f -", "shoal policy preview"),
     "policy generate": (
         "shoal policy generate | kubectl apply -f -",

@@ -18,6 +18,7 @@ from shoal.units.errors import UserError, Where
 if TYPE_CHECKING:
     from shoal.api.admission_settings import RuleMode
     from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses
+    from shoal.embedded.cloud.settings import CloudSettings
     from shoal.embedded.machines.machine import Machine
     from shoal.embedded.snapshots.creation import SnapshotStart
     from shoal.wiring.cluster_options import ClusterOptions
@@ -67,6 +68,16 @@ TriggerNetworks = Annotated[
 ]
 WithContention = Annotated[
     bool, typer.Option("--contention/--no-contention", help="Whether pods that share a GPU slow each other down.")
+]
+
+CloudOption = Annotated[
+    str,
+    typer.Option(
+        "--cloud",
+        metavar="FILE",
+        help="How the simulated cloud behaves that provides the nodes of NodePools: boot times, capacity, spot "
+        "market, failures; or none.",
+    ),
 ]
 
 
@@ -124,6 +135,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The mode of the admission rules; None: they are not installed."""
     snapshot: Path | None = None
     """The objects to start with."""
+    cloud: str = ""
+    """The file with the behaviour of the simulated cloud; empty: the usual behaviour."""
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -139,6 +152,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         words += [] if self.admission_rules is None else ["--admission-rules", self.admission_rules]
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
+        words += ["--cloud", self.cloud if self.cloud == NONE else _absolute_file(self.cloud)] if self.cloud else []
         words += self._of_nodes()
         return [*words, "--processes"] if self.is_split else words
 
@@ -169,6 +183,20 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     def has_shoal(self) -> bool:
         return self.has_controllers and self.scheduler is Scheduler.SHOAL
 
+    def _cloud(self) -> CloudSettings | None:
+        """None where no controller could use it."""
+        if self.cloud == NONE:
+            return None
+        if not self.has_shoal or not self.has_foreign or self.is_split or self.is_this_machine or self.clock:
+            if self.cloud:
+                what = "--cloud needs Shoal's scheduler and the kinds of other projects, in one process"
+                fix = "leave out --no-controllers, --scheduler, --no-foreign-kinds, --processes and --this-machine"
+                raise UserError(what, fix=fix)
+            return None
+        from shoal.cli.cloud_file import cloud_of_file
+
+        return cloud_of_file(self.cloud)
+
     def to_cluster_options(self, kubeconfig: Path | None = None, folder: Path | None = None) -> ClusterOptions:
         """Raises UserError for what cannot be read: before anything is started or written. `folder`: the cluster's."""
         from shoal.wiring.cluster_clock import ClockReading
@@ -189,14 +217,16 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             return ClusterOptions(
                 speed=self.speed, children=self.parts(kubeconfig, folder), has_foreign=self.has_foreign
             )
+        cloud = self._cloud()
         return ClusterOptions(
             machines=machines,
+            cloud=cloud,
             controllers=tuple(
                 name
                 for name in (CONTROLLERS if self.has_controllers else ())
                 if name != DEFAULT_SCHEDULER or self.scheduler is Scheduler.SIMPLE
             ),
-            shoal=self._shoal(folder) if self.has_shoal and not self.clock else None,
+            shoal=self._shoal(folder, cloud) if self.has_shoal and not self.clock else None,
             since=ClockReading.read(self.clock) if self.clock else None,
             is_child=bool(self.clock),
             speed=self.speed,
@@ -231,17 +261,19 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             runtime_socket(self.runtime_endpoint)
 
-    def _shoal(self, folder: Path | None) -> RunChoice:
+    def _shoal(self, folder: Path | None, cloud: CloudSettings | None) -> RunChoice:
         from shoal.api.admission_settings import AdmissionSettings
         from shoal.api.run_configuration import RunConfiguration
         from shoal.cli.run import run_choice
         from shoal.cli.run_files import RunFiles
-        from shoal.wiring.run_choice import OWN_NAMES
+        from shoal.wiring.run_choice import NODE_SCALING, OWN_NAMES
 
         admission = AdmissionSettings()
         if self.admission_rules is not None:
             admission = AdmissionSettings(enabled=True, mode=self.admission_rules)
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES, admission=admission)))
+        if cloud is not None:
+            choice = msgspec.structs.replace(choice, cloud=cloud, controllers=(*choice.controllers, NODE_SCALING))
         return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
 
     def _start(self) -> SnapshotStart | None:

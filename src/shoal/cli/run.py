@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +17,13 @@ from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
-from shoal.units.errors import Where
+from shoal.units.errors import UserError, Where
 from shoal.units.visible_text import visible
 
 if TYPE_CHECKING:
     from shoal.api.run_configuration import RunConfiguration
     from shoal.cli.run_files import RunFiles
+    from shoal.cloud.ec2_settings import Ec2Settings
     from shoal.engine.profile import Builder
     from shoal.operator.components.facts import OperatorSettings
     from shoal.wiring.run_choice import NamedProfile, RunChoice
@@ -29,7 +32,7 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_NAMED = ("operator", "driver-upgrades", "pod-autoscaling")
+_NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling")
 """Parts that run only if they are named."""
 
 
@@ -127,8 +130,49 @@ class OperatorOptions:
         )
 
 
+class CloudName(StrEnum):
+    AWS = "aws"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudOptions:
+    """Of the part `node-scaling`."""
+
+    cloud: Annotated[CloudName | None, typer.Option(help="The cloud in which node-scaling provisions nodes.")] = None
+    cloud_cluster: Annotated[
+        str,
+        typer.Option(
+            "--cloud-cluster", metavar="NAME", help="The name of the cluster in the cloud, a tag of its instances."
+        ),
+    ] = ""
+    cloud_region: Annotated[
+        str, typer.Option("--cloud-region", metavar="REGION", help="The region; by default that of the AWS profile.")
+    ] = ""
+
+    def settings(self, parts: Sequence[str]) -> Ec2Settings | None:
+        """Raises UserError if the part has no cloud, or the cloud is incomplete; before anything starts."""
+        if self.cloud is None:
+            if "node-scaling" in parts:
+                raise UserError("node-scaling needs a cloud", where=Where(path="--cloud"), fix="aws is supported")
+            return None
+        if not self.cloud_cluster:
+            what = "the instances of the cluster need its name as a tag"
+            raise UserError(what, where=Where(path="--cloud-cluster"), fix="as in --cloud-cluster training")
+        from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
+
+        found = Ec2Settings(self.cloud_cluster, self.cloud_region)
+        ec2_client(found)
+        return found
+
+
 @with_options
-def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
+def run(
+    options: RunOptions,
+    operator: OperatorOptions,
+    cloud: CloudOptions,
+    cluster_access: AccessOptions,
+    logs: LoggingOptions,
+) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -159,6 +203,7 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         is_child=options.child,
         metrics=options.metrics_address,
         operator=operator.settings(),
+        cloud=cloud.settings(own.controllers),
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
     logs.set_up()

@@ -20,7 +20,7 @@ from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.cli.object_source import Source
-    from shoal.sim.node_scaling import NodeScaling
+    from shoal.store.node_planning import NodeScaling
 
 _SEED = 42
 
@@ -104,17 +104,25 @@ def pools(options: PoolsOptions, access: AccessOptions) -> None:
 
 
 def _decided(source: Source, options: PlanOptions) -> NodeScaling:
+    from shoal.api.run_configuration import RUN_KIND, PreemptionRules
     from shoal.cli.instance_type_file import types_of_file
     from shoal.cli.manifest_errors import report_errors
     from shoal.cli.manifests import rounds_of, warn
+    from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
     from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
     from shoal.sim.node_scaling import decided_scaling
 
+    own = rules_in_use(source.documents)
+    rules = PreemptionRules() if own is None else own.preemption
+    # A cluster is decided about as `shoal run` does it there; files with a configuration as it says.
+    steps = steps_of_rules(rules) if source.access is not None or own is not None else None
     types_of = None if options.instance_types is None else types_of_file(options.instance_types)
     loaded = source.taken()
+    rounds = rounds_of(loaded, _SEED, steps=steps)
+    rounds.victim_policy = policy_of_rules(rules)
     decided = decided_scaling(
         source.documents,
-        rounds_of(loaded, _SEED),
+        rounds,
         waiting_pods(source.documents, loaded),
         held_texts(loaded),
         scaling_options(
@@ -126,8 +134,10 @@ def _decided(source: Source, options: PlanOptions) -> NodeScaling:
             ignores_preferences=options.ignore_preferences,
         ),
     )
-    # The kinds that only node planning reads are not read by the scheduler.
-    warnings = [each for each in loaded.warnings if not each.startswith("not read, because")]
+    # The kinds that only node planning reads are not read by the scheduler; the configuration was read above.
+    warnings = [
+        each for each in loaded.warnings if not each.startswith("not read, because") and f" {RUN_KIND} " not in each
+    ]
     warn([*warnings, *decided.objects.warnings])
     report_errors(decided.objects.errors)
     return decided

@@ -22,6 +22,7 @@ from shoal.cli.embedded_options import (
     NONE,
     USUAL_SCHEDULER,
     USUAL_SOFTWARE,
+    CloudOption,
     EmbeddedOptions,
     GpuConfigPath,
     GpuSoftwareOption,
@@ -130,6 +131,7 @@ class UpOptions:
     speed: Speed = 1.0
     stages: Stages = None
     gpu_software: GpuSoftwareOption = USUAL_SOFTWARE
+    cloud: CloudOption = ""
     metrics_port: MetricsPort = None
     contention: WithContention = True
     foreign: Annotated[
@@ -174,6 +176,7 @@ class UpOptions:
             speed=self.speed,
             stages=tuple(self.stages or ()),
             gpu_software=self.gpu_software,
+            cloud=self.cloud,
             metrics_port=self.metrics_port,
             has_contention=self.contention,
             has_foreign=self.foreign,

@@ -55,6 +55,15 @@ SCHEDULER_PLUGINS = Sign(
     "the status of its pod groups",
 )
 
+KARPENTER = tuple(
+    Sign("Karpenter", namespace, ("karpenter-leader-election",), ("karpenter",), "the provisioning of nodes")
+    for namespace in ("kube-system", "karpenter")
+)
+"""In each of the namespaces in which it is usually installed."""
+CLUSTER_AUTOSCALER = Sign(
+    "ClusterAutoscaler", "kube-system", ("cluster-autoscaler",), ("cluster-autoscaler",), "the provisioning of nodes"
+)
+
 
 class _DeploymentStatus(msgspec.Struct, rename="camel"):
     ready_replicas: int = 0

@@ -302,12 +302,29 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The driver pod of a node, whose DaemonSet makes a new one.
         "delete pods",
     ),
+    "node-scaling": (
+        *FACTS,
+        f"{READ} nodepools @karpenter.sh",
+        "get,patch,update nodepools/status @karpenter.sh",
+        f"create,delete,{READ},patch,update nodeclaims @karpenter.sh",
+        "get,patch,update nodeclaims/status @karpenter.sh",
+        # A pool owns its claims: some clusters guard who may keep an owner from going.
+        "update nodepools/finalizers @karpenter.sh",
+        # Labels and taints of new nodes; the Node of an instance that is gone.
+        "delete,patch nodes",
+        # The pods of a node that is removed; those that are left when its time is over.
+        "create pods/eviction",
+        "delete pods",
+        # Node scaling is left to these while they run.
+        *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
+    ),
 }
 """By part of `shoal run`, in the whole cluster."""
 
 DRIVER_UPGRADES = "driver-upgrades"
 POD_AUTOSCALING = "pod-autoscaling"
-NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING)
+NODE_SCALING = "node-scaling"
+NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 

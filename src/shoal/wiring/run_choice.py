@@ -9,6 +9,8 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.cloud.ec2_settings import Ec2Settings
+from shoal.embedded.cloud.settings import CloudSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
@@ -16,7 +18,7 @@ from shoal.policy.admission_rules.modes import RuleModes, modes_of
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
-POD_AUTOSCALING = "pod-autoscaling"
+POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
 """The scheduler names of other projects whose pods a part schedules while the project does not run."""
 OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())
@@ -51,6 +53,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
+    cloud: CloudSettings | Ec2Settings | None = None
+    """The cloud that provides nodes, simulated or EC2; None: no node is provisioned."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
 

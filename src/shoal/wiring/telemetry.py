@@ -26,6 +26,7 @@ from shoal.client.informer import Informer
 from shoal.client.item import Obj
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
+from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
 from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.operator.progress.figures import OperatorFigures
@@ -39,6 +40,7 @@ from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.gpu_operator import measure_operator
 from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
+from shoal.telemetry.node_scaling import measure_node_scaling
 from shoal.telemetry.observed_api import ObservedApi, Observers
 from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.pod_waits import PodWaits
@@ -161,6 +163,9 @@ class Telemetry:
 
     def follow_driver_upgrades(self, read: Callable[[], UpgradeFigures]) -> None:
         measure_driver_upgrades(self.registry, read)
+
+    def follow_node_scaling(self, read: Callable[[], NodeScalingFigures], observer: NodeScalingObserver) -> None:
+        observer.on_start = measure_node_scaling(self.registry, read, observer)
 
     def follow_work_queues(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
         """The number of objects in the work queue of each controller; each name once."""

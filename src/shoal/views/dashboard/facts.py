@@ -34,6 +34,8 @@ class DashboardNode(msgspec.Struct, frozen=True):
     """Empty where nothing says which devices there are; then GPUs are filled in order."""
     is_ready: bool = True
     is_cordoned: bool = False
+    is_leaving: bool = False
+    """Whether it is being removed."""
     broken: frozenset[int] = frozenset()
     """GPUs that have failed. Where only their number is known, the last ones of the node."""
 
@@ -322,6 +324,12 @@ class DashboardFacts(msgspec.Struct, frozen=True):
     """The share of GPUs held, 0 to 1, at regular times; the newest last."""
     note: str = ""
     """A problem with the connection to the cluster."""
+    starting: int = 0
+    """Nodes that are provisioned and do not take pods yet."""
+    leaving: int = 0
+    """Nodes that are being removed."""
+    node_lines: Sequence[str] = ()
+    """The nodes that come and go, in words."""
     detail: Detail | None = None
     """Of the subject that is open; None if the cluster no longer has it."""
 
