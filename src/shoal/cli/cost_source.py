@@ -66,7 +66,7 @@ class CostSource:
         check_known(self.weights, _WEIGHTS, "mode", Where(path="--weights"))
         zone = zone_of(self.time_zone)
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
-        file = _price_file(self.prices)
+        file = price_file(self.prices)
         history = read_history(folder)
         recorded = history.ledger.recorded_ms()
         now = _now_ms() if recorded is None else recorded
@@ -116,13 +116,15 @@ class CostFacts:
 
     def curves(self, records: Records) -> dict[str, PriceCurve]:
         """The billing price of every machine. Raises UserError that asks for those that are missing."""
+        return self.curves_of(records.machines, self.basis(records.machines))
+
+    def curves_of(self, machines: tuple[Machine, ...], basis: PriceBasis) -> dict[str, PriceCurve]:
         from shoal.cost.prices.billing import billing
         from shoal.cost.prices.machine_prices import machine_prices
 
-        basis = self.basis(records.machines)
-        prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
+        prices = machine_prices(machines, basis.file, basis.today, basis.measured_watts)
         prices.check(basis.where)
-        return billing(records.machines, prices, basis.file, self.window).curves
+        return billing(machines, prices, basis.file, self.window).curves
 
     def month_end_ms(self) -> int:
         """Of the month in which the window ends."""
@@ -166,7 +168,8 @@ def _now_ms() -> int:
     return round(WallClock().seconds() * 1000)
 
 
-def _price_file(path: Path | None) -> PriceFile:
+def price_file(path: Path | None) -> PriceFile:
+    """Without a path one without prices. Raises UserError for a file that is none."""
     from shoal.api.files import read_whole
     from shoal.api.yaml_text import read_yaml
     from shoal.cost.prices.price_file import PriceFile, read_price_file

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from shoal.cli.cluster_folder import StateFolder, cluster_folder
+from shoal.cli.cluster_folder import StateFolder, cluster_folder, history_folder
 from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
@@ -38,13 +38,15 @@ from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
+    import socket
+
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
 _LOOPBACK = "127.0.0.1"
 _SNAPSHOT = ("reproduced from ", "added because ", "not reproduced: ", "the objects of ")
 """How lines about a snapshot begin."""
-_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
+_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "web", "web_port", "log_format", "log_level"})
 
 
 class KubeVersion(StrEnum):
@@ -141,18 +143,24 @@ class UpOptions:
     dashboard: Annotated[
         bool | None, typer.Option("--dashboard/--no-dashboard", help="Draw the cluster; by default on a terminal.")
     ] = None
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Serve the pages of shoal web on 127.0.0.1.")] = True
     web_port: Annotated[
         int | None,
         typer.Option(
-            "--web-port", metavar="N", min=1, max=65535, help="Serve the pages of shoal web on this port of 127.0.0.1."
+            "--web-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="The port of the pages; by default 8090, or a free one where that is in use. 0 serves none.",
+        ),
+    ] = None
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Prices for the pages of costs and capacity that the catalogue does not have, as YAML."
         ),
     ] = None
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
-
-    @property
-    def pages(self) -> str:
-        """The address of the web dashboard; empty without one."""
-        return "" if self.web_port is None else f"http://{_LOOPBACK}:{self.web_port}/"
 
     def embedded(self) -> EmbeddedOptions:
         return EmbeddedOptions(
@@ -208,20 +216,34 @@ class UpOptions:
 @with_options
 def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
+    folder = cluster_folder(options.state)
     if options.demo:
         from shoal.cli.up_demo import run_demo
 
         _check_demo(context)
-        run_demo(options.port if options.port != _PORT else 0, options.speed, logs, dashboard=options.dashboard)
+        port = options.port if options.port != _PORT else 0
+        run_demo(port, options.speed, logs, dashboard=options.dashboard, pages=_pages(folder, options))
         return
-    folder = cluster_folder(options.state)
     embedded = _without_simulated_nodes(context, options.embedded())
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
     _check_ports(folder, settings.host, options)
+    from shoal.cli.web_beside import PagesBeside, address_of, port_of
+
+    prices = None if options.prices is None else options.prices.expanduser().absolute()
+    if prices is not None:
+        from shoal.cli.cost_source import price_file
+
+        # Read again when a page needs it; what is wrong is said before anything is started.
+        price_file(prices)
+    bound = _pages(folder, options)
+    pages = "" if bound is None else address_of(bound)
     if options.detach:
-        served = [] if options.web_port is None else ["--web-port", str(options.web_port)]
-        _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], options.pages)
+        served = ["--no-web"] if bound is None else ["--web-port", str(port_of(bound))]
+        served += [] if prices is None else ["--prices", str(prices)]
+        if bound is not None:
+            bound.close()
+        _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], pages)
         return
     logs.check()
 
@@ -232,20 +254,21 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     if options.notify is None and wants_dashboard(options.dashboard):
         from shoal.cli.dashboard_runs import dashboard_beside_server
 
-        show = dashboard_beside_server(settings.kubeconfig, options.pages)
+        show = dashboard_beside_server(settings.kubeconfig, pages)
         log_into(folder, logs)
     else:
         logs.set_up()
-    if options.web_port is not None:
-        from shoal.cli.web_runs import pages_beside_server
-
-        show = pages_beside_server(settings.kubeconfig, options.web_port, show)
+    if bound is not None:
+        history = history_folder(folder) if embedded.has_shoal else None
+        is_usual = folder == cluster_folder(None)
+        beside = PagesBeside(settings.kubeconfig, history, prices, is_alone=cluster.is_alone, is_usual=is_usual)
+        show = beside.show(bound, show)
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
         serve(settings, cluster, ready, show, step)
 
-    if options.pages and options.notify is None:
-        step(f"pages: {options.pages}")
+    if pages and options.notify is None:
+        step(f"pages: {pages}")
 
     run_in(folder, settings, serve_cluster, options.notify)
 
@@ -268,8 +291,15 @@ def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
         check_port(host, options.port, "--port")
         if options.metrics_port:
             check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
-        if options.web_port:
-            check_port(_LOOPBACK, options.web_port, "--web-port")
+
+
+def _pages(folder: Path, options: UpOptions) -> socket.socket | None:
+    """The socket of the web dashboard; None without one. Raises UserError for a port in use."""
+    from shoal.cli.web_beside import web_socket
+    from shoal.embedded.apiserver.security.state_folder import is_claimed
+
+    is_refused = options.notify is None and is_claimed(folder)
+    return None if is_refused or not options.web or options.web_port == 0 else web_socket(options.web_port)
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str], pages: str) -> None:
@@ -293,5 +323,5 @@ def _check_demo(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if name not in _OF_DEMO and source is not None and source.name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")
-            fix = "--port, --speed and --dashboard go with it; for all others leave out --demo"
+            fix = "--port, --speed, --dashboard and --web-port go with it; for all others leave out --demo"
             raise UserError(f"{option} does not go with --demo", fix=fix)

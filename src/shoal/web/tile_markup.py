@@ -22,13 +22,15 @@ def use_class(slot: GpuSlot) -> str:
     """Green from 70 to 95 percent, yellow from 40 to 70, red below 40 and above 95."""
     if not slot.owner:
         return "u-free"
-    if slot.load is None:
-        return "u-unknown"
-    if slot.load < _LOW:
+    return "u-unknown" if slot.load is None else use_class_of(slot.load)
+
+
+def use_class_of(percent: float) -> str:
+    if percent < _LOW:
         return "u-low"
-    if slot.load < _MIDDLE:
+    if percent < _MIDDLE:
         return "u-middle"
-    return "u-good" if slot.load <= _SATURATED else "u-saturated"
+    return "u-good" if percent <= _SATURATED else "u-saturated"
 
 
 def team_class(owner: str, colours: Colours) -> str:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from shoal.client.context import Context
+from shoal.client.fetched_text import fetched_text
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.served import Served
 from shoal.wiring.process_tasks import ProcessTasks
 
-if TYPE_CHECKING:
-    import aiohttp
-
 _PATIENCE_S = 5.0
-_MOST_BYTES = 32 << 20
 
 
 def start_history(tasks: ProcessTasks, context: Context, served: Served, folder: Path) -> None:
@@ -36,7 +32,7 @@ def start_history(tasks: ProcessTasks, context: Context, served: Served, folder:
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served)
-                sampler = Sampler(context, partial(_fetched, session), recorder.store_samples, recorder.part_of)
+                sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(recorder.run())
                     group.create_task(sampler.run())
@@ -44,21 +40,3 @@ def start_history(tasks: ProcessTasks, context: Context, served: Served, folder:
             history.close()
 
     tasks.start("history", run)
-
-
-async def _fetched(session: aiohttp.ClientSession, address: str) -> str:
-    """The text at an address. Redirects are not followed. Raises OSError or TimeoutError."""
-    import aiohttp
-
-    try:
-        async with session.get(address, allow_redirects=False) as answer:
-            if answer.status != 200:
-                raise OSError(f"status {answer.status}")
-            found = bytearray()
-            async for part in answer.content.iter_chunked(1 << 16):
-                found += part
-                if len(found) > _MOST_BYTES:
-                    raise OSError("the answer is too long")
-            return found.decode(errors="replace")
-    except aiohttp.ClientError as error:
-        raise OSError(str(error)) from error
