@@ -5,7 +5,6 @@ The documents of the cluster are read once. Both worlds are made of them, so eve
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from shlex import quote as quoted
 
@@ -32,7 +31,6 @@ from shoal.views.what_if import Proposal, WhatIfAnswer, pod_changes
 _SEED = 42
 _MOST_NODES = 1_000
 _MOST_LETTERS = 400
-_COUNT = re.compile(r"([0-9]{1,6})x")
 _FILES = (".yaml", ".yml", ".json", "/")
 _NODES, _QUOTA, _QUEUE = Where(path="nodes"), Where(path="quota"), Where(path="queue")
 _HOST_NAME = "kubernetes.io/hostname"
@@ -134,7 +132,8 @@ def _checked(fleet: str) -> str:
     """Machines alone: a viewer must not have files of the server read. Raises UserError."""
     if len(fleet) > _MOST_LETTERS or any(name in fleet.lower() for name in _FILES):
         raise UserError("names no machines", where=_NODES, fix="write machines as in 2xp5.48xlarge,1xdgx-a100-80")
-    count = sum(int(number) for number in _COUNT.findall(fleet))
+    numbers = (part.partition("x")[0].strip() for part in fleet.split(","))
+    count = sum(int(number) for number in numbers if number.isdecimal())
     if count > _MOST_NODES:
         raise UserError(f"{count:,} are too many", where=_NODES, fix=f"name at most {_MOST_NODES:,} machines")
     return fleet
