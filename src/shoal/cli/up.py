@@ -222,13 +222,14 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
 
         _check_demo(context)
         port = options.port if options.port != _PORT else 0
-        run_demo(port, options.speed, logs, dashboard=options.dashboard, pages=_pages(folder, options))
+        run_demo(port, options.speed, logs, dashboard=options.dashboard, pages=_pages(options))
         return
     embedded = _without_simulated_nodes(context, options.embedded())
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
     _check_ports(folder, settings.host, options)
     from shoal.cli.web_beside import PagesBeside, address_of, port_of
+    from shoal.embedded.apiserver.security.state_folder import is_claimed
 
     prices = None if options.prices is None else options.prices.expanduser().absolute()
     if prices is not None:
@@ -236,7 +237,8 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
 
         # Read again when a page needs it; what is wrong is said before anything is started.
         price_file(prices)
-    bound = _pages(folder, options)
+    # A cluster that runs in the folder is the more helpful complaint.
+    bound = None if options.notify is None and is_claimed(folder) else _pages(options)
     pages = "" if bound is None else address_of(bound)
     if options.detach:
         served = ["--no-web"] if bound is None else ["--web-port", str(port_of(bound))]
@@ -265,10 +267,9 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         show = beside.show(bound, show)
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cluster, ready, show, step)
-
-    if pages and options.notify is None:
-        step(f"pages: {pages}")
+        serve(
+            settings, cluster, lambda url: _say_ready(ready, url, pages if options.notify is None else ""), show, step
+        )
 
     run_in(folder, settings, serve_cluster, options.notify)
 
@@ -293,13 +294,19 @@ def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
             check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
 
 
-def _pages(folder: Path, options: UpOptions) -> socket.socket | None:
+def _say_ready(ready: Callable[[str], None], url: str, pages: str) -> None:
+    from shoal.cli.progress import step
+
+    ready(url)
+    if pages:
+        step(f"pages: {pages}")
+
+
+def _pages(options: UpOptions) -> socket.socket | None:
     """The socket of the web dashboard; None without one. Raises UserError for a port in use."""
     from shoal.cli.web_beside import web_socket
-    from shoal.embedded.apiserver.security.state_folder import is_claimed
 
-    is_refused = options.notify is None and is_claimed(folder)
-    return None if is_refused or not options.web or options.web_port == 0 else web_socket(options.web_port)
+    return web_socket(options.web_port) if options.web and options.web_port != 0 else None
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str], pages: str) -> None:

@@ -54,10 +54,14 @@ def run_demo(
         if pages is not None:
             history = history_folder(Path(folder))
             shown = PagesBeside(settings.kubeconfig, history, is_usual=False).show(pages, show)
-            step(f"pages: {address_of(pages)}")
 
         def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-            up(settings, options, ready, shown)
+            def also(url: str) -> None:
+                ready(url)
+                if pages is not None:
+                    step(f"pages: {address_of(pages)}")
+
+            up(settings, options, also, shown)
 
         run_in(Path(folder), settings, serve)
     for one in dashboards:

@@ -64,7 +64,10 @@ class PagesBeside:
     """Commands find the history without being told."""
 
     def show(self, bound: socket.socket, others: Show | None) -> Show:
-        """Serves until the server ends. `others`: what is shown as well."""
+        """Serves until the server ends. `others`: what is shown as well. Requests wait from now on: an address that was
+        printed is never refused."""
+        bound.setblocking(False)
+        bound.listen(_WAITING)
 
         async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
             async with asyncio.TaskGroup() as group:
@@ -75,8 +78,6 @@ class PagesBeside:
         return show
 
     async def _serve(self, bound: socket.socket, tasks: ProcessTasks) -> None:
-        bound.setblocking(False)
-        bound.listen(_WAITING)
         await _first_request(bound)
         # In a thread, because the API server answers meanwhile.
         await asyncio.to_thread(import_module, "shoal.cli.web_runs")
