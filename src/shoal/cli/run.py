@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import AccessOptions, in_one_line
+from shoal.cli.cost_serving import CostServing
 from shoal.cli.foreground import ready_reporter
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
@@ -128,7 +129,13 @@ class OperatorOptions:
 
 
 @with_options
-def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
+def run(
+    options: RunOptions,
+    operator: OperatorOptions,
+    costs: CostServing,
+    cluster_access: AccessOptions,
+    logs: LoggingOptions,
+) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -161,6 +168,7 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         operator=operator.settings(),
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
+    choice = costs.of(choice)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

@@ -17,6 +17,7 @@ import typer
 
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 from shoal.cli.completion_values import fleets
+from shoal.cli.cost_serving import CostServing
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     NONE,
@@ -206,7 +207,7 @@ class UpOptions:
 
 
 @with_options
-def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None:
+def up(context: typer.Context, options: UpOptions, costs: CostServing, logs: LoggingOptions) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
     if options.demo:
         from shoal.cli.up_demo import run_demo
@@ -215,10 +216,10 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         run_demo(options.port if options.port != _PORT else 0, options.speed, logs, dashboard=options.dashboard)
         return
     folder = cluster_folder(options.state)
-    embedded = _without_simulated_nodes(context, options.embedded())
+    embedded = msgspec.structs.replace(_without_simulated_nodes(context, options.embedded()), costs=costs)
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
-    _check_ports(folder, settings.host, options)
+    _check_ports(folder, settings.host, options, costs.cost_port)
     if options.detach:
         served = [] if options.web_port is None else ["--web-port", str(options.web_port)]
         _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], options.pages)
@@ -258,7 +259,7 @@ def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) 
     return msgspec.structs.replace(embedded, nodes=NONE)
 
 
-def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
+def _check_ports(folder: Path, host: str, options: UpOptions, cost_port: int | None) -> None:
     """Raises UserError for a port in use, before anything is written or started. A cluster that runs in the folder is
     the more helpful complaint, which the claim of the folder makes."""
     from shoal.embedded.apiserver.security.state_folder import is_claimed
@@ -270,6 +271,8 @@ def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
             check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
         if options.web_port:
             check_port(_LOOPBACK, options.web_port, "--web-port")
+        if cost_port:
+            check_port(_LOOPBACK, cost_port, "--cost-port")
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str], pages: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.cost.cost_settings import CostSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
@@ -51,6 +52,9 @@ class RunChoice(msgspec.Struct, frozen=True):
     operator: OperatorSettings = OperatorSettings()
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
+    costs: CostSettings = CostSettings()
+    cost_address: tuple[str, int] | None = None
+    """Where OpenCost's API is served from the history: host and port."""
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:

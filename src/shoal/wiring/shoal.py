@@ -97,7 +97,7 @@ async def start_shoal(
     if choice.history is not None:
         from shoal.wiring.history import start_history
 
-        start_history(tasks, context_of("history"), served, choice.history)
+        start_history(tasks, context_of("history"), served, choice, telemetry)
     if telemetry is not None:
         telemetry.follow_work_queues(tasks.waiting)
     missing = MissingKinds(served, choice.controllers, tasks.clock)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from time import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -51,6 +51,9 @@ from shoal.telemetry.traces import Spans
 from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
 from shoal.wiring.process_tasks import ProcessTasks
+
+if TYPE_CHECKING:
+    from shoal.telemetry.prices import CostFigures
 
 _MOST_PORT = 65535
 _NONE = "none"
@@ -166,6 +169,12 @@ class Telemetry:
         """The number of objects in the work queue of each controller; each name once."""
         head = MetricHead("gauge", "workqueue_depth", "Objects that wait in work queues.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
+
+    def follow_prices(self, read: Callable[[], CostFigures]) -> None:
+        # Imported here: a process without a history knows no prices.
+        from shoal.telemetry.prices import measure_prices
+
+        measure_prices(self.registry, read)
 
     def follow_operator(self, figures: OperatorFigures) -> None:
         measure_operator(self.registry, figures)
