@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 MEMORY_RATIO = "shoal:gpu_memory_used:ratio"
-_MEMORY = (
+MEMORY = (
     "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
     " + (DCGM_FI_DEV_FB_RESERVED or 0 * DCGM_FI_DEV_FB_USED))"
 )
@@ -182,7 +182,7 @@ def rule_groups() -> list[dict[str, Any]]:
         {
             "name": "shoal-gpu",
             "interval": "30s",
-            "rules": [{"record": MEMORY_RATIO, "expr": _MEMORY}, *map(_rule, _GPU_ALERTS)],
+            "rules": [{"record": MEMORY_RATIO, "expr": MEMORY}, *map(_rule, _GPU_ALERTS)],
         },
         {"name": "shoal-queues", "interval": "30s", "rules": [*map(_rule, _QUEUE_ALERTS)]},
     ]
