@@ -52,6 +52,18 @@ def states(broken_up: int) -> Series:
     return one("shoal_gpus", f"{broken_up}x100", 'state="broken_up"') | one("shoal_gpus", "8x100", 'state="used"')
 
 
+def gangs(free: int, short: int) -> Series:
+    return one("shoal_waiting_gangs", f"{free}x100", 'gpus="free"') | one(
+        "shoal_waiting_gangs", f"{short}x100", 'gpus="short"'
+    )
+
+
+def unsaved(seconds: int, spot: int) -> Series:
+    return one("shoal_unsaved_work_seconds", f"{seconds}x100", 'namespace="team",pod="train-0",node="n-0"') | one(
+        "kubecost_node_is_spot", f"{spot}x100", 'instance="n-0",node="n-0",instance_type="p5"'
+    )
+
+
 FIRES: list[tuple[str, Series, str]] = [
     ("GPUHighTemperature", one(TEMP, "86x20"), "5m"),
     ("GPULowUtilization", one(USE, "9x100"), "30m"),
@@ -70,6 +82,8 @@ FIRES: list[tuple[str, Series, str]] = [
     ("QueueAdmissionSlow", waits("0+1x200", "0+10x200"), "1h"),
     ("QuotaNotReturned", quota(4, 2), "31m"),
     ("GPUFragmentationHigh", states(4), "31m"),
+    ("GangWaitsForFreeGPUs", gangs(1, 0), "16m"),
+    ("UnsavedWorkOnSpotNode", unsaved(1801, 1), "6m"),
 ]
 DOES_NOT: list[tuple[str, Series, str]] = [
     ("GPUHighTemperature", one(TEMP, "86x20"), "4m30s"),
@@ -98,4 +112,8 @@ DOES_NOT: list[tuple[str, Series, str]] = [
     ("QuotaNotReturned", quota(0, 2), "40m"),
     ("QuotaNotReturned", quota(4, 8), "40m"),
     ("GPUFragmentationHigh", states(1), "40m"),
+    ("GangWaitsForFreeGPUs", gangs(0, 5), "40m"),
+    ("GangWaitsForFreeGPUs", gangs(1, 0), "14m"),
+    ("UnsavedWorkOnSpotNode", unsaved(1801, 0), "40m"),
+    ("UnsavedWorkOnSpotNode", unsaved(1700, 1), "40m"),
 ]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from shoal.prometheus.promql.parser import parsed
-from shoal.prometheus.promql.trees import Selector
+from shoal.prometheus.promql.trees import SeriesSelector
 
 _RUN = re.compile(r"(?P<first>-?[0-9.]+|_)(?:(?P<step>[+-][0-9.]+))?(?:x(?P<times>[0-9]+))?")
 
@@ -26,5 +26,5 @@ def values_of(text: str) -> Iterator[float | None]:
 
 def labels_of(series: str) -> tuple[str, dict[str, str]]:
     tree = parsed(series)
-    assert isinstance(tree, Selector)
+    assert isinstance(tree, SeriesSelector)
     return tree.name, {one.name: one.value for one in tree.matchers}

@@ -49,7 +49,7 @@ class _NoQueues:
 
 def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry = Telemetry("1.0", WallClock(), Measured())
-    measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0)
+    measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0, lambda: 0.0)
     QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
     telemetry.follow_work_queues(lambda: ())
     telemetry.follow_operator(OperatorFigures())

@@ -123,8 +123,9 @@ async def test_a_window_before_the_history_began_is_said(folder: Path) -> None:
 
 def test_prices_are_metrics_under_the_names_of_opencost() -> None:
     registry = Registry()
-    price = HourlyPrice("n1", "box", "here", True, 8, Decimal("9.5"), Decimal("0.1"), Decimal("0.01"), Decimal(80))
-    figures = CostFigures((price,), (HeldGpus("lab", "p", "n1", "red", 0.5),))
+    price = HourlyPrice("n1", "box", "here", 8, Decimal("9.5"), Decimal("0.1"), Decimal("0.01"), Decimal(80))
+    machine = Machine("n1", 0, None, "box", region="here", capacity="spot")
+    figures = CostFigures((price,), (machine,), (HeldGpus("lab", "p", "n1", "red", 0.5),))
     measure_prices(registry, lambda: figures)
     text = text_of(registry.read()).decode()
     labels = 'instance="n1",node="n1",instance_type="box",region="here"'

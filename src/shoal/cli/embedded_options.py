@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from shoal.cli.cluster_folder import history_folder
-from shoal.cli.cost_serving import CostServing
+from shoal.cli.history_use import HistoryUse
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     gpu_config: Path | None = None
     snapshot: Path | None = None
     """The objects to start with."""
-    costs: CostServing = CostServing()
+    history_use: HistoryUse = HistoryUse()
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -125,7 +125,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
-        words += self._of_nodes() + self.costs.arguments()
+        words += self._of_nodes() + self.history_use.arguments()
         return [*words, "--processes"] if self.is_split else words
 
     def _of_nodes(self) -> list[str]:
@@ -145,8 +145,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
             recorded = () if folder is None else ("--history", str(history_folder(folder)))
-            costs = self.costs.arguments() if recorded else ()
-            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *costs, *common))
+            used = self.history_use.arguments() if recorded else ()
+            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *used, *common))
         if self.nodes != NONE:
             nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
             parts.append(("cluster", "nodes", *nodes, *common))
@@ -224,7 +224,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
         if folder is not None:
             choice = msgspec.structs.replace(choice, history=history_folder(folder))
-        return self.costs.of(choice)
+        return self.history_use.of(choice)
 
     def _start(self) -> SnapshotStart | None:
         if self.snapshot is None:

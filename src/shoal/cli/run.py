@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shoal.cli.cluster_access import AccessOptions, in_one_line
-from shoal.cli.cost_serving import CostServing
 from shoal.cli.foreground import ready_reporter
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
@@ -132,7 +132,7 @@ class OperatorOptions:
 def run(
     options: RunOptions,
     operator: OperatorOptions,
-    costs: CostServing,
+    history_use: HistoryUse,
     cluster_access: AccessOptions,
     logs: LoggingOptions,
 ) -> None:
@@ -168,7 +168,7 @@ def run(
         operator=operator.settings(),
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
-    choice = costs.of(choice)
+    choice = history_use.of(choice)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

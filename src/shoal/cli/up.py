@@ -6,6 +6,7 @@ Standard output has exactly one line, `export KUBECONFIG=...`, printed when the 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +18,6 @@ import typer
 
 from shoal.cli.cluster_folder import StateFolder, cluster_folder
 from shoal.cli.completion_values import fleets
-from shoal.cli.cost_serving import CostServing
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     NONE,
@@ -35,6 +35,7 @@ from shoal.cli.embedded_options import (
     fleet_of,
 )
 from shoal.cli.foreground import export_line, log_into, run_in, wants_dashboard
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 
@@ -207,7 +208,7 @@ class UpOptions:
 
 
 @with_options
-def up(context: typer.Context, options: UpOptions, costs: CostServing, logs: LoggingOptions) -> None:
+def up(context: typer.Context, options: UpOptions, history_use: HistoryUse, logs: LoggingOptions) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
     if options.demo:
         from shoal.cli.up_demo import run_demo
@@ -216,10 +217,13 @@ def up(context: typer.Context, options: UpOptions, costs: CostServing, logs: Log
         run_demo(options.port if options.port != _PORT else 0, options.speed, logs, dashboard=options.dashboard)
         return
     folder = cluster_folder(options.state)
-    embedded = msgspec.structs.replace(_without_simulated_nodes(context, options.embedded()), costs=costs)
+    if history_use.alerts_to is None:
+        # A cluster on this machine has its alerts as Events, since it has no Prometheus.
+        history_use = dataclasses.replace(history_use, alerts_to=["events"])
+    embedded = msgspec.structs.replace(_without_simulated_nodes(context, options.embedded()), history_use=history_use)
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
-    _check_ports(folder, settings.host, options, costs.cost_port)
+    _check_ports(folder, settings.host, options, history_use.cost_port)
     if options.detach:
         served = [] if options.web_port is None else ["--web-port", str(options.web_port)]
         _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], options.pages)

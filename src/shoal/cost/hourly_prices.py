@@ -21,7 +21,6 @@ class HourlyPrice(msgspec.Struct, frozen=True):
     node: str
     instance_type: str
     region: str
-    is_spot: bool
     gpus: int
     per_gpu: Decimal
     per_core: Decimal
@@ -70,7 +69,6 @@ def _price(machine: Machine, rate: Decimal, basis: PriceBasis) -> HourlyPrice:
         node=machine.name,
         instance_type=machine.instance_type,
         region=machine.region,
-        is_spot=machine.capacity == "spot",
         gpus=gpus,
         per_gpu=_part(rate, weights.gpu, Decimal(gpus)),
         per_core=_part(rate, weights.cpu, cores),

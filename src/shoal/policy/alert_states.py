@@ -51,7 +51,17 @@ class AlertChanges(msgspec.Struct, frozen=True):
     """Those that fired before."""
 
 
-class _Rule(msgspec.Struct, frozen=True):
+class AlertRound(msgspec.Struct, frozen=True):
+    """What a receiver of alerts learns at a moment."""
+
+    at_ms: int
+    firing: Sequence[RuleAlert]
+    """All that fire."""
+    changes: AlertChanges
+    """Since the last round that the receiver has accepted."""
+
+
+class _ReadRule(msgspec.Struct, frozen=True):
     rule: AlertRule
     tree: Expression
     lasting_ms: int
@@ -60,7 +70,7 @@ class _Rule(msgspec.Struct, frozen=True):
 class AlertStates:
     def __init__(self, rules: Sequence[AlertRule]) -> None:
         """Raises PromqlError for a rule that cannot be evaluated."""
-        self._rules = [_Rule(one, _checked(one.expression), milliseconds(one.lasting)) for one in rules]
+        self._rules = [_ReadRule(one, _checked(one.expression), milliseconds(one.lasting)) for one in rules]
         self._ratio = _checked(MEMORY)
         kept: dict[str, int] = {}
         for tree in (self._ratio, *(one.tree for one in self._rules)):
@@ -90,7 +100,7 @@ class AlertStates:
             yield self._evaluated(rule, at_ms)
         self.store.forget(at_ms)
 
-    def _evaluated(self, rule: _Rule, at_ms: int) -> AlertChanges:
+    def _evaluated(self, rule: _ReadRule, at_ms: int) -> AlertChanges:
         known = self._alerts[rule.rule.name]
         present: dict[LabelPairs, RuleAlert] = {}
         fired = []

@@ -21,10 +21,10 @@ from shoal.client.connection_timeouts import TimedServer, Timeouts
 from shoal.client.refusals import UnauthorizedError
 from shoal.cost.allocations import Sees
 from shoal.units.errors import ShoalError, UserError, one_line
+from shoal.units.listening import LOOPBACK_HOSTS
 
 _log = logging.getLogger("shoal.cost")
 _PATHS = frozenset(f"{root}{path}" for root in ("", "/model") for path in ("/allocation", "/allocation/compute"))
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _BEARER = "bearer "
 _LONGEST_TOKEN = 16_384
 _MOST_WAITING = 8
@@ -99,7 +99,7 @@ class AllocationEndpoint:
             return _refused(405, "only GET is answered here")
         if request.path == "/healthz":
             return web.Response(text="ok\n", headers=_HEADERS)
-        if self._viewing is None and _host_name(request) not in _LOOPBACK:
+        if self._viewing is None and _host_name(request) not in LOOPBACK_HOSTS:
             return _refused(421, "this server answers to 127.0.0.1 and localhost only")
         if request.path not in _PATHS:
             return _refused(404, f"here are {', '.join(sorted(_PATHS))} and /healthz")

@@ -55,7 +55,7 @@ class MetricsEndpoint:
     ) -> None:
         """`documents`: further paths, each with what makes its JSON."""
         self._haste = haste
-        self._documents = documents or {}
+        self._documents = {} if documents is None else documents
         self._registry = registry
         self._health = health
         self._settings = settings

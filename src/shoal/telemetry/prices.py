@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from shoal.cost.hourly_prices import HeldGpus, HourlyPrice
+from shoal.cost.records import Machine
 from shoal.prometheus.families import MetricHead, Values
 from shoal.prometheus.registry import Registry
 
@@ -16,6 +17,8 @@ _MOST = 20_000
 
 class CostFigures(NamedTuple):
     prices: Sequence[HourlyPrice] = ()
+    machines: Sequence[Machine] = ()
+    """All nodes, also those without a known price."""
     held: Sequence[HeldGpus] = ()
 
 
@@ -36,7 +39,14 @@ def measure_prices(registry: Registry, read: Callable[[], CostFigures]) -> None:
     of_nodes("node_ram_hourly_cost", "Price of one GiB of memory of the node per hour.", lambda one: one.per_gib)
     of_nodes("node_total_hourly_cost", "Price of the node per hour.", lambda one: one.total)
     of_nodes("node_gpu_count", "GPUs of the node.", lambda one: one.gpus)
-    of_nodes("kubecost_node_is_spot", "1 for a spot node, else 0.", lambda one: int(one.is_spot))
+
+    def spot() -> Iterator[tuple[Values, float]]:
+        for one in read().machines:
+            yield (one.name, one.name, one.instance_type, one.region), one.capacity == "spot"
+
+    registry.reads(
+        MetricHead("gauge", "kubecost_node_is_spot", "1 for a spot node, else 0.", _LABELS, most=_MOST), spot
+    )
 
     def held() -> Iterator[tuple[Values, float]]:
         for one in read().held:

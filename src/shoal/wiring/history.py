@@ -53,6 +53,11 @@ def start_history(
                     group.create_task(recorder.run())
                     group.create_task(sampler.run())
                     group.create_task(prices.run())
+                    if choice.alerts is not None:
+                        from shoal.wiring.alerts import alert_loop
+
+                        loop = alert_loop((context, session), (history, sampler, telemetry), choice.alerts)
+                        group.create_task(loop.run())
         finally:
             history.close()
 

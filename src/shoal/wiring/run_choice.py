@@ -13,6 +13,7 @@ from shoal.cost.cost_settings import CostSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
+from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
@@ -55,6 +56,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     costs: CostSettings = CostSettings()
     cost_address: tuple[str, int] | None = None
     """Where OpenCost's API is served from the history: host and port."""
+    alerts: AlertTargets | None = None
+    """The receivers of alerts, which are evaluated with the history; None: none is evaluated."""
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:

@@ -46,8 +46,9 @@ class PriceFigures:
         now_s = self._context.clock.seconds()
         today = datetime.fromtimestamp(now_s, UTC).date()
         basis = PriceBasis(self._settings.file, self._settings.where, today, self._settings.mode)
-        prices = hourly_prices(self._machines(), basis, round(now_s * 1000))
-        self.figures = CostFigures(prices, held_gpus(self._holdings()))
+        machines = self._machines()
+        prices = hourly_prices(machines, basis, round(now_s * 1000))
+        self.figures = CostFigures(prices, machines, held_gpus(self._holdings()))
 
 
 async def serve_costs(context: Context, folder: Path, settings: CostSettings, address: tuple[str, int]) -> None:

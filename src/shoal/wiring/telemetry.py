@@ -50,6 +50,7 @@ from shoal.telemetry.scheduling import SchedulingMetrics
 from shoal.telemetry.traces import Spans
 from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
+from shoal.units.listening import LOOPBACK_HOSTS
 from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Telemetry:
     ) -> None:
         self._spans = spans
         self.registry = Registry()
+        self.documents: dict[str, Callable[[], bytes]] = {}
+        """Further paths of the endpoint, which only this machine reaches, with what makes their JSON."""
         self.requests = RequestMetrics(self.registry)
         self.forbidden = ForbiddenReporter(events, about)
         self._scheduling = SchedulingMetrics(self.registry)
@@ -112,7 +115,8 @@ class Telemetry:
     async def open(self, tasks: ProcessTasks, settings: MetricsEndpointSettings) -> str:
         """Returns its URL. It is closed with the tasks. Raises UserError if the address cannot be opened."""
         health = HealthChecks({}, {"informer-sync": lambda: self._fault})
-        endpoint = MetricsEndpoint(self.registry, health, settings)
+        documents = self.documents if settings.host in LOOPBACK_HOSTS else {}
+        endpoint = MetricsEndpoint(self.registry, health, settings, documents=documents)
         await endpoint.start()
         tasks.at_end(endpoint.close)
         return endpoint.address
@@ -148,7 +152,7 @@ class Telemetry:
         observer = self.scheduling = self._observer(cluster)
         waits = PodWaits(observer, self._clock, schedulers)
         waits.follow(pods)
-        measure_fleet(self.registry, cluster, lambda: observer.refused, lambda: waits.gated)
+        measure_fleet(self.registry, cluster, lambda: observer.refused, lambda: waits.gated, self._clock.seconds)
         return observer
 
     def gang_rolled_back(self) -> None:

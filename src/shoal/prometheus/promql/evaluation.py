@@ -22,12 +22,12 @@ from shoal.prometheus.promql.tokens import PromqlError
 from shoal.prometheus.promql.trees import (
     Aggregation,
     Binary,
-    Call,
     Expression,
+    FunctionCall,
     LabelMatcher,
     Negation,
     Number,
-    Selector,
+    SeriesSelector,
     Subquery,
 )
 
@@ -98,7 +98,7 @@ def check_supported(tree: Expression) -> None:
     """Raises PromqlError for what cannot be evaluated here."""
     type_of(tree)
     match tree:
-        case Call():
+        case FunctionCall():
             if tree.function not in {*RANGE_FUNCTIONS, *_OF_ONE, *_OTHERS}:
                 raise PromqlError(f"{tree.function} cannot be evaluated without Prometheus")
             for one in tree.arguments:
@@ -112,7 +112,7 @@ def check_supported(tree: Expression) -> None:
             check_supported(tree.right)
         case Subquery() | Negation():
             check_supported(tree.expression)
-        case Selector() if not tree.name:
+        case SeriesSelector() if not tree.name:
             raise PromqlError("a selector without a name cannot be evaluated without Prometheus")
 
 
@@ -135,7 +135,7 @@ class Evaluation:
 
     def _vector(self, tree: Expression, at: int) -> Vector:
         match tree:
-            case Selector():
+            case SeriesSelector():
                 return self._current(tree, at)
             case Negation():
                 return [VectorPart("", one.labels, -one.value) for one in self._vector(tree.expression, at)]
@@ -143,7 +143,7 @@ class Evaluation:
                 return self._aggregated(tree, at)
             case Binary():
                 return self._operated(tree, at)
-            case Call():
+            case FunctionCall():
                 return self._called(tree, at)
         raise PromqlError("this is no vector")
 
@@ -153,7 +153,7 @@ class Evaluation:
                 return tree.value
             case Negation():
                 return -self._scalar(tree.expression, at)
-            case Call():
+            case FunctionCall():
                 if tree.function == "time":
                     return at / 1000
                 found = self._vector(tree.arguments[0], at)
@@ -167,7 +167,7 @@ class Evaluation:
 
     # -- series -----------------------------------------------------------------------------------------------------
 
-    def _selected(self, tree: Selector) -> Iterator[StoredSeries]:
+    def _selected(self, tree: SeriesSelector) -> Iterator[StoredSeries]:
         for one in self._store.of(tree.name):
             if not tree.matchers or all(self._matches(matcher, one.labels) for matcher in tree.matchers):
                 yield one
@@ -181,14 +181,14 @@ class Evaluation:
             pattern = self._patterns[matcher.value] = re.compile(matcher.value)
         return (pattern.fullmatch(value) is not None) == (matcher.comparison == "=~")
 
-    def _current(self, tree: Selector, at: int) -> Vector:
+    def _current(self, tree: SeriesSelector, at: int) -> Vector:
         at -= tree.offset_ms
         return [
             VectorPart(one.name, one.labels, value) for one in self._selected(tree) if (value := one.at(at)) is not None
         ]
 
     def _ranges(self, tree: Expression, at: int) -> Iterator[tuple[str, LabelSet, RangeSamples]]:
-        if isinstance(tree, Selector):
+        if isinstance(tree, SeriesSelector):
             end = at - tree.offset_ms
             for one in self._selected(tree):
                 times, values = one.between(end - tree.range_ms, end)
@@ -224,7 +224,7 @@ class Evaluation:
 
     # -- functions --------------------------------------------------------------------------------------------------
 
-    def _called(self, tree: Call, at: int) -> Vector:
+    def _called(self, tree: FunctionCall, at: int) -> Vector:
         name = tree.function
         if name in RANGE_FUNCTIONS:
             function = RANGE_FUNCTIONS[name]
@@ -245,7 +245,7 @@ class Evaluation:
     def _absent(self, tree: Expression, at: int) -> Vector:
         if self._vector(tree, at):
             return []
-        matchers = tree.matchers if isinstance(tree, Selector) else ()
+        matchers = tree.matchers if isinstance(tree, SeriesSelector) else ()
         labels = self._sets.of((one.name, one.value) for one in matchers if one.comparison == "=")
         return [VectorPart("", labels, 1.0)]
 

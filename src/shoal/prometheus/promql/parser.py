@@ -11,14 +11,14 @@ from shoal.prometheus.promql.tokens import PromqlError, Token, milliseconds, tok
 from shoal.prometheus.promql.trees import (
     Aggregation,
     Binary,
-    Call,
     Comparison,
     Expression,
+    FunctionCall,
     LabelMatcher,
     Matching,
     Negation,
     Number,
-    Selector,
+    SeriesSelector,
     Subquery,
     Text,
 )
@@ -82,7 +82,7 @@ def type_of(tree: Expression) -> ValueType:
             return "scalar"
         case Text():
             return "text"
-        case Selector():
+        case SeriesSelector():
             return "range" if tree.range_ms else "vector"
         case Subquery():
             if type_of(tree.expression) != "vector":
@@ -102,7 +102,7 @@ def type_of(tree: Expression) -> ValueType:
             return "vector"
         case Binary():
             return _type_of_operator(tree)
-        case Call():
+        case FunctionCall():
             return _type_of_call(tree)
 
 
@@ -121,7 +121,7 @@ def _type_of_operator(tree: Binary) -> ValueType:
     return "vector"
 
 
-def _type_of_call(tree: Call) -> ValueType:
+def _type_of_call(tree: FunctionCall) -> ValueType:
     wanted, least, found = FUNCTIONS[tree.function]
     types = [type_of(one) for one in tree.arguments]
     most = len(types) if tree.function in _MANY_TEXTS else len(wanted)
@@ -242,17 +242,17 @@ class _Parser:
             self.expect("operator", "]")
             return Subquery(tree, length, step)
         self.expect("operator", "]")
-        if not isinstance(tree, Selector) or tree.range_ms:
+        if not isinstance(tree, SeriesSelector) or tree.range_ms:
             raise PromqlError("a range belongs to a selector; write [1h:] for a subquery")
-        return Selector(tree.name, tree.matchers, length, tree.offset_ms)
+        return SeriesSelector(tree.name, tree.matchers, length, tree.offset_ms)
 
     def _offset(self, tree: Expression) -> Expression:
         sign = -1 if self._is("-") else 1
         if sign < 0:
             self._take()
         length = sign * self._duration()
-        if isinstance(tree, Selector):
-            return Selector(tree.name, tree.matchers, tree.range_ms, length)
+        if isinstance(tree, SeriesSelector):
+            return SeriesSelector(tree.name, tree.matchers, tree.range_ms, length)
         if isinstance(tree, Subquery):
             return Subquery(tree.expression, tree.range_ms, tree.step_ms, length)
         raise PromqlError("offset belongs to a selector or a subquery")
@@ -290,7 +290,7 @@ class _Parser:
         if self._is("("):
             if name not in FUNCTIONS:
                 raise PromqlError(f"there is no function {name}")
-            return Call(name, self._arguments())
+            return FunctionCall(name, self._arguments())
         if small in ("inf", "nan"):
             return Number(float(small))
         return self._selector(name)
@@ -330,7 +330,7 @@ class _Parser:
             matchers.remove(named[0])
         if not name and not any(_is_selective(one) for one in matchers):
             raise PromqlError("a selector needs a name or a label that is not empty")
-        return Selector(name, tuple(matchers))
+        return SeriesSelector(name, tuple(matchers))
 
     def _matcher(self) -> LabelMatcher:
         name = self.expect("name", "").text

@@ -23,7 +23,7 @@ class Text(msgspec.Struct, frozen=True):
     value: str
 
 
-class Selector(msgspec.Struct, frozen=True):
+class SeriesSelector(msgspec.Struct, frozen=True):
     """Series by name and labels, at the moment or over a range."""
 
     name: str
@@ -41,7 +41,7 @@ class Subquery(msgspec.Struct, frozen=True):
     offset_ms: int = 0
 
 
-class Call(msgspec.Struct, frozen=True):
+class FunctionCall(msgspec.Struct, frozen=True):
     function: str
     arguments: tuple[Expression, ...]
 
@@ -76,17 +76,17 @@ class Negation(msgspec.Struct, frozen=True):
     expression: Expression
 
 
-Expression = Number | Text | Selector | Subquery | Call | Aggregation | Binary | Negation
+Expression = Number | Text | SeriesSelector | Subquery | FunctionCall | Aggregation | Binary | Negation
 
 
-def selectors(tree: Expression) -> list[Selector]:
+def selectors(tree: Expression) -> list[SeriesSelector]:
     """All of them, in the order of the text."""
     match tree:
-        case Selector():
+        case SeriesSelector():
             return [tree]
         case Subquery() | Negation():
             return selectors(tree.expression)
-        case Call():
+        case FunctionCall():
             return [found for one in tree.arguments for found in selectors(one)]
         case Aggregation():
             inner = selectors(tree.parameter) if tree.parameter is not None else []
@@ -99,13 +99,13 @@ def selectors(tree: Expression) -> list[Selector]:
 def lookback_ms(tree: Expression) -> int:
     """How far before the moment of the evaluation samples are read, without the time in which a sample is current."""
     match tree:
-        case Selector():
+        case SeriesSelector():
             return tree.range_ms + tree.offset_ms
         case Subquery():
             return tree.range_ms + tree.offset_ms + lookback_ms(tree.expression)
         case Negation():
             return lookback_ms(tree.expression)
-        case Call():
+        case FunctionCall():
             return max((lookback_ms(one) for one in tree.arguments), default=0)
         case Aggregation():
             return lookback_ms(tree.expression)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.cost.records import Machine, Records, Use, Wait, WantedRequest
+from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.samples import Retention, Samples, use_key
@@ -26,6 +27,7 @@ class UsageHistory:
         self.tables = tables
         self.ledger = Ledger(tables)
         self.samples = Samples(tables, self.ledger, retention)
+        self.alerts = AlertRows(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""
