@@ -222,6 +222,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         from shoal.wiring.run_choice import OWN_NAMES
 
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
+        choice = msgspec.structs.replace(choice, has_kube_state=True)
         if folder is not None:
             choice = msgspec.structs.replace(choice, history=history_folder(folder))
         return self.history_use.of(choice)

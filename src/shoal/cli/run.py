@@ -65,6 +65,13 @@ class RunOptions:
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
     ] = None
+    kube_state_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--kube-state-metrics",
+            help="Serve the series of kube-state-metrics about pods, nodes and namespaces, unless it runs itself.",
+        ),
+    ] = False
     history: Annotated[
         Path | None,
         typer.Option(
@@ -166,6 +173,7 @@ def run(
         is_child=options.child,
         metrics=options.metrics_address,
         operator=operator.settings(),
+        has_kube_state=options.kube_state_metrics,
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
     choice = history_use.of(choice)

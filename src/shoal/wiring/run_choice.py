@@ -56,6 +56,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     costs: CostSettings = CostSettings()
     cost_address: tuple[str, int] | None = None
     """Where OpenCost's API is served from the history: host and port."""
+    has_kube_state: bool = False
+    """The series of kube-state-metrics are served."""
     alerts: AlertTargets | None = None
     """The receivers of alerts, which are evaluated with the history; None: none is evaluated."""
 
