@@ -39,7 +39,7 @@ podDisruptionBudget: {enabled: true}
 networkPolicies: {enabled: true}
 webhook: {enabled: true}
 operator: {enabled: true}
-metrics: {serviceMonitor: {enabled: true}}
+metrics: {serviceMonitor: {enabled: true}, kubeState: {enabled: true}}
 """
 _OBSERVING = """
 networkPolicies: {enabled: true}

@@ -15,12 +15,13 @@ from aiohttp import web
 from shoal.api.decode import Document, read
 from shoal.cli.cost_source import CostSource
 from shoal.cli.object_source import Source
-from shoal.cli.web_alerts import FetchedAlerts
+from shoal.cli.web_alerts import FetchedAlerts, RecordedAlerts
 from shoal.cli.web_beside import address_of, port_of, web_socket
 from shoal.cli.web_history import RecordedHistory
 from shoal.cli.what_if import what_if
 from shoal.client.clock import WallClock
 from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Wait
+from shoal.policy.alert_states import RuleAlert
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
 from shoal.units.calendar_windows import HOUR_MS
@@ -225,6 +226,23 @@ async def test_alerts_come_from_a_prometheus_or_an_alertmanager(path: str, answe
         found = await FetchedAlerts(url + "/").active()
     assert [one.name for one in found.alerts] == ["A"]
     assert (found.fault, found.source) == ("", url)
+
+
+async def test_alerts_that_shoal_has_evaluated_itself_come_from_the_history(tmp_path: Path) -> None:
+    labels = {"alertname": "GPUXIDError", "severity": "critical", "namespace": "vision"}
+    firing = RuleAlert(labels, {"summary": "GPU 0 reports Xid 79"}, "firing", START, 79.0, START)
+    pending = RuleAlert({**labels, "alertname": "GPUHighTemperature"}, {}, "pending", START, 90.0)
+    history = open_history(tmp_path)
+    history.alerts.write([firing, pending], [])
+    history.close()
+    found = await RecordedAlerts(tmp_path).active()
+    assert (found.source, found.fault) == ("Shoal", "")
+    assert [(one.name, one.state, one.namespace) for one in found.alerts] == [
+        ("GPUXIDError", "firing", "vision"),
+        ("GPUHighTemperature", "pending", "vision"),
+    ]
+    assert found.alerts[0].since == "2026-10-29T00:00:00Z"
+    assert "has no history" in (await RecordedAlerts(tmp_path / "none").active()).fault
 
 
 async def test_a_server_that_has_no_alerts_does_not_answer_or_leads_elsewhere_is_a_fault() -> None:

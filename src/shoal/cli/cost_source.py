@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from shoal.units.calendar_windows import TimeWindow
 
 _MOST_BYTES = 4 << 20
-_STALE_MS = 5 * 60_000
-_WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
+WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,16 +53,16 @@ class CostSource:
         typer.Option(
             metavar="MODE",
             help="How the price of a node is divided: model, opencost or gpu-memory-weighted.",
-            autocompletion=one_of(_WEIGHTS),
+            autocompletion=one_of(WEIGHTS),
         ),
-    ] = _WEIGHTS[0]
+    ] = WEIGHTS[0]
 
     def open(self) -> CostFacts:
         """Raises UserError for an option that is wrong and where there is no history."""
         from shoal.store.history.history import read_history
         from shoal.units.calendar_windows import window_of, zone_of
 
-        check_known(self.weights, _WEIGHTS, "mode", Where(path="--weights"))
+        check_known(self.weights, WEIGHTS, "mode", Where(path="--weights"))
         zone = zone_of(self.time_zone)
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
         file = price_file(self.prices)
@@ -140,26 +139,10 @@ class CostFacts:
 
     def notes(self) -> list[str]:
         """What a reader must know about the time that was recorded."""
-        from shoal.units.calendar_windows import rfc3339
-
-        ledger, found = self.history.ledger, []
-        since, until = ledger.since_ms(), ledger.recorded_ms()
-        if since is not None and since > self.window.start_ms:
-            found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
-        if until is not None and _now_ms() - until > _STALE_MS:
-            found.append(f"nothing was recorded after {rfc3339(until)}")
-        return found
+        return self.history.notes(self.window.start_ms, _now_ms())
 
     def _watts(self, machines: tuple[Machine, ...]) -> dict[str, Decimal]:
-        from decimal import Decimal
-
-        power = self.history.samples.power(self.window.start_ms, self.window.end_ms)
-        found: dict[str, Decimal] = {}
-        for machine in machines:
-            values = [power[device] for device in machine.devices if device in power]
-            if values:
-                found[machine.name] = Decimal(str(sum(values) / len(values) * len(machine.devices)))
-        return found
+        return self.history.measured_watts(machines, self.window.start_ms, self.window.end_ms)
 
 
 def _now_ms() -> int:

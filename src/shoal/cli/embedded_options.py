@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from shoal.cli.cluster_folder import history_folder
+from shoal.cli.history_use import HistoryUse
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     gpu_config: Path | None = None
     snapshot: Path | None = None
     """The objects to start with."""
+    history_use: HistoryUse = HistoryUse()
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -123,7 +125,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
-        words += self._of_nodes()
+        words += self._of_nodes() + self.history_use.arguments()
         return [*words, "--processes"] if self.is_split else words
 
     def _of_nodes(self) -> list[str]:
@@ -143,7 +145,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
             recorded = () if folder is None else ("--history", str(history_folder(folder)))
-            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *common))
+            used = self.history_use.arguments() if recorded else ()
+            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *used, *common))
         if self.nodes != NONE:
             nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
             parts.append(("cluster", "nodes", *nodes, *common))
@@ -219,7 +222,10 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         from shoal.wiring.run_choice import OWN_NAMES
 
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES)))
-        return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
+        choice = msgspec.structs.replace(choice, has_kube_state=True)
+        if folder is not None:
+            choice = msgspec.structs.replace(choice, history=history_folder(folder))
+        return self.history_use.of(choice)
 
     def _start(self) -> SnapshotStart | None:
         if self.snapshot is None:

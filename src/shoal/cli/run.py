@@ -12,6 +12,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.foreground import ready_reporter
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
@@ -64,6 +65,13 @@ class RunOptions:
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
     ] = None
+    kube_state_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--kube-state-metrics",
+            help="Serve the series of kube-state-metrics about pods, nodes and namespaces, unless it runs itself.",
+        ),
+    ] = False
     history: Annotated[
         Path | None,
         typer.Option(
@@ -128,7 +136,13 @@ class OperatorOptions:
 
 
 @with_options
-def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
+def run(
+    options: RunOptions,
+    operator: OperatorOptions,
+    history_use: HistoryUse,
+    cluster_access: AccessOptions,
+    logs: LoggingOptions,
+) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -159,8 +173,10 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         is_child=options.child,
         metrics=options.metrics_address,
         operator=operator.settings(),
+        has_kube_state=options.kube_state_metrics,
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
+    choice = history_use.of(choice)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

@@ -6,6 +6,7 @@ Standard output has exactly one line, `export KUBECONFIG=...`, printed when the 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,6 +35,7 @@ from shoal.cli.embedded_options import (
     fleet_of,
 )
 from shoal.cli.foreground import export_line, log_into, run_in, wants_dashboard
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 
@@ -154,12 +156,6 @@ class UpOptions:
             help="The port of the pages; by default 8090, or a free one where that is in use. 0 serves none.",
         ),
     ] = None
-    prices: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Prices for the pages of costs and capacity that the catalogue does not have, as YAML."
-        ),
-    ] = None
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
 
     def embedded(self) -> EmbeddedOptions:
@@ -214,7 +210,7 @@ class UpOptions:
 
 
 @with_options
-def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None:
+def up(context: typer.Context, options: UpOptions, history_use: HistoryUse, logs: LoggingOptions) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
     folder = cluster_folder(options.state)
     if options.demo:
@@ -224,25 +220,21 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
         port = options.port if options.port != _PORT else 0
         run_demo(port, options.speed, logs, dashboard=options.dashboard, pages=_pages(options))
         return
-    embedded = _without_simulated_nodes(context, options.embedded())
+    if history_use.alerts_to is None:
+        # A cluster on this machine has its alerts as Events, since it has no Prometheus.
+        history_use = dataclasses.replace(history_use, alerts_to=["events"])
+    embedded = msgspec.structs.replace(_without_simulated_nodes(context, options.embedded()), history_use=history_use)
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
-    _check_ports(folder, settings.host, options)
+    _check_ports(folder, settings.host, options, history_use.cost_port)
     from shoal.cli.web_beside import PagesBeside, address_of, port_of
     from shoal.embedded.apiserver.security.state_folder import is_claimed
 
-    prices = None if options.prices is None else options.prices.expanduser().absolute()
-    if prices is not None:
-        from shoal.cli.cost_source import price_file
-
-        # Read again when a page needs it; what is wrong is said before anything is started.
-        price_file(prices)
     # A cluster that runs in the folder is the more helpful complaint.
     bound = None if options.notify is None and is_claimed(folder) else _pages(options)
     pages = "" if bound is None else address_of(bound)
     if options.detach:
         served = ["--no-web"] if bound is None else ["--web-port", str(port_of(bound))]
-        served += [] if prices is None else ["--prices", str(prices)]
         if bound is not None:
             bound.close()
         _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], pages)
@@ -263,7 +255,14 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     if bound is not None:
         history = history_folder(folder) if embedded.has_shoal else None
         is_usual = folder == cluster_folder(None)
-        beside = PagesBeside(settings.kubeconfig, history, prices, is_alone=cluster.is_alone, is_usual=is_usual)
+        beside = PagesBeside(
+            settings.kubeconfig,
+            history,
+            None if history_use.prices is None else history_use.prices.expanduser().absolute(),
+            evaluates_alerts=history is not None and history_use.alerts_to != ["none"],
+            is_alone=cluster.is_alone,
+            is_usual=is_usual,
+        )
         show = beside.show(bound, show)
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
@@ -282,7 +281,7 @@ def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) 
     return msgspec.structs.replace(embedded, nodes=NONE)
 
 
-def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
+def _check_ports(folder: Path, host: str, options: UpOptions, cost_port: int | None) -> None:
     """Raises UserError for a port in use, before anything is written or started. A cluster that runs in the folder is
     the more helpful complaint, which the claim of the folder makes."""
     from shoal.embedded.apiserver.security.state_folder import is_claimed
@@ -292,6 +291,8 @@ def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
         check_port(host, options.port, "--port")
         if options.metrics_port:
             check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
+        if cost_port:
+            check_port(_LOOPBACK, cost_port, "--cost-port")
 
 
 def _say_ready(ready: Callable[[str], None], url: str, pages: str) -> None:

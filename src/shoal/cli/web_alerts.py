@@ -1,15 +1,44 @@
-"""Reads active alerts from a Prometheus or an Alertmanager, whichever answers at the address."""
+"""Reads active alerts: from a Prometheus or an Alertmanager, whichever answers at the address, or from the history in
+which `shoal up` keeps those that it has evaluated itself.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from shoal.client.fetched_text import StatusError, fetched_text
+from shoal.policy.alert_states import RuleAlert
+from shoal.store.history.history import read_history
 from shoal.units.errors import ShoalError, UserError, Where, one_line
-from shoal.views.active_alerts import AlertsAnswer, alertmanager_alerts, prometheus_alerts
+from shoal.views.active_alerts import AlertsAnswer, alertmanager_alerts, evaluated_alerts, prometheus_alerts
 
+_OWN = "Shoal"
 _PATIENCE_S = 5.0
 _ABSENT = frozenset({404, 405, 410})
+
+
+class RecordedAlerts:
+    """Implements `Alerts` with the history in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def active(self) -> AlertsAnswer:
+        try:
+            found = await asyncio.to_thread(self._read)
+        except (sqlite3.Error, ShoalError) as error:
+            return AlertsAnswer(_OWN, fault=one_line(str(error)))
+        return AlertsAnswer(_OWN, evaluated_alerts(found))
+
+    def _read(self) -> list[RuleAlert]:
+        history = read_history(self._folder)
+        try:
+            return history.alerts.active()
+        finally:
+            history.close()
 
 
 class FetchedAlerts:

@@ -58,6 +58,8 @@ class PagesBeside:
     history: Path | None
     """The folder of its history, if it has one."""
     prices: Path | None = None
+    evaluates_alerts: bool = False
+    """The cluster evaluates the rules of alerts, and its history has those that are active."""
     is_alone: bool = False
     """Nothing else in the process follows the cluster."""
     is_usual: bool = True

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from shoal.client.http.access import Access
     from shoal.client.port import Api
     from shoal.cost.records import Machine
+    from shoal.web.ports import Alerts
     from shoal.wiring.process_tasks import ProcessTasks
 
 _TIMEOUT_S = 20.0
@@ -59,13 +60,14 @@ class FurtherOptions(msgspec.Struct, frozen=True):
     prices: Path | None = None
     time_zone: str = "UTC"
     alerts_from: str = ""
+    has_recorded_alerts: bool = False
+    """Whether the history has the alerts that are active."""
     is_chosen: bool = False
     """Whether commands have to name the folder of the history."""
 
     def sources(self, clock: Clock) -> FurtherSources:
         """Raises UserError for a price file, a time zone or an address that cannot be used."""
         from shoal.cli.cost_source import CostSource, price_file
-        from shoal.cli.web_alerts import FetchedAlerts
         from shoal.cli.web_history import RecordedHistory
         from shoal.units.calendar_windows import zone_of
 
@@ -76,10 +78,17 @@ class FurtherOptions(msgspec.Struct, frozen=True):
         options += ["--time-zone", self.time_zone] if self.time_zone != CostSource().time_zone else []
         return FurtherSources(
             histories=None if self.history is None else RecordedHistory(source, clock),
-            alerts=FetchedAlerts(self.alerts_from) if self.alerts_from else None,
+            alerts=self._alerts(),
             prices=price_file(self.prices),
             history_options=options,
         )
+
+    def _alerts(self) -> Alerts | None:
+        from shoal.cli.web_alerts import FetchedAlerts, RecordedAlerts
+
+        if self.alerts_from:
+            return FetchedAlerts(self.alerts_from)
+        return RecordedAlerts(self.history) if self.history is not None and self.has_recorded_alerts else None
 
 
 class WebRun(msgspec.Struct, frozen=True):
@@ -184,7 +193,12 @@ async def serve_beside(cluster: PagesBeside, bound: socket.socket, tasks: Proces
     # A copy: the server closes its own, and the socket may be served again.
     settings = WebSettings(listening=bound.dup())
     flags = ("--kubeconfig", str(cluster.kubeconfig))
-    further = FurtherOptions(cluster.history, cluster.prices, is_chosen=not cluster.is_usual)
+    further = FurtherOptions(
+        cluster.history,
+        cluster.prices,
+        has_recorded_alerts=cluster.evaluates_alerts,
+        is_chosen=not cluster.is_usual,
+    )
     run = WebRun(settings, needs_token=False, flags=flags, further=further)
     server, _ = web_server(facts, locate(cluster.kubeconfig), run, WallClock())
     await server.start()

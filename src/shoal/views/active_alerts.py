@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from shoal.policy.alert_states import RuleAlert
+from shoal.units.calendar_windows import rfc3339
 from shoal.units.errors import TemporaryError, one_line
 
 AlertState = Literal["firing", "pending", "suppressed"]
@@ -93,6 +95,11 @@ def alertmanager_alerts(answer: bytes) -> list[ActiveAlert]:
         )
         for one in found
     )
+
+
+def evaluated_alerts(alerts: Iterable[RuleAlert]) -> list[ActiveAlert]:
+    """Of Shoal's own evaluation. Until an alert fires it has no texts, so the rule's name says what it is about."""
+    return ordered(_alert(one.labels, one.annotations, one.state, rfc3339(one.since_ms)) for one in alerts)
 
 
 def ordered(alerts: Iterable[ActiveAlert]) -> list[ActiveAlert]:

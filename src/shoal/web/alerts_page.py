@@ -16,7 +16,13 @@ from shoal.web.viewer import Viewer
 
 PATH = "/alerts"
 _STYLES = {"critical": "fault", "warning": "waits"}
-_UNSHOWN = frozenset({"alertname", "severity", "prometheus", "job", "instance", "endpoint", "service", "container"})
+_UNSHOWN = frozenset(
+    {
+        *("alertname", "severity", "prometheus", "job", "instance", "endpoint", "service", "container"),
+        *("DCGM_FI_DRIVER_VERSION", "UUID", "device", "err_msg", "modelName", "pci_bus_id"),
+    }
+)
+"""Labels that do not say what an alert is about, or say it again; the CSV leaves them out as well."""
 _OF_QUEUES = "cluster_queue"
 
 
@@ -31,8 +37,8 @@ class AlertsPage:
         if answer.source:
             words.append(element("p", f"The rules are evaluated by {answer.source}.", class_="empty"))
         else:
-            fix = "The rules are not evaluated: name a Prometheus or an Alertmanager with shoal web --alerts-from URL."
-            words.append(element("p", fix, class_="waits"))
+            fix = "name a Prometheus, an Alertmanager or the metrics of shoal run with shoal web --alerts-from URL"
+            words.append(element("p", f"The rules are not evaluated: {fix}.", class_="waits"))
         if answer.fault:
             words.append(element("p", f"Alerts cannot be read: {answer.fault}", class_="fault"))
         hidden = len(answer.alerts) - len(shown)

@@ -9,9 +9,11 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.cost.cost_settings import CostSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
+from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
@@ -51,6 +53,13 @@ class RunChoice(msgspec.Struct, frozen=True):
     operator: OperatorSettings = OperatorSettings()
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
+    costs: CostSettings = CostSettings()
+    cost_address: tuple[str, int] | None = None
+    """Where OpenCost's API is served from the history: host and port."""
+    has_kube_state: bool = False
+    """The series of kube-state-metrics are served."""
+    alerts: AlertTargets | None = None
+    """The receivers of alerts, which are evaluated with the history; None: none is evaluated."""
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
