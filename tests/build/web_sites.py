@@ -46,6 +46,9 @@ class StateFacts:
     def machines(self) -> list[Machine]:
         return self.nodes
 
+    def measured_gpus(self) -> dict[str, list[list[str]]]:
+        return {one.name: [[name, f"{name}-part"] for name in one.devices] for one in self.nodes}
+
 
 class KnownReports:
     def __init__(self, tree: Tree | None = None, story: StoryDocument | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from decimal import Decimal
 
@@ -15,6 +16,7 @@ from shoal.cost.budgets import BudgetLine
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Holder, Holding, Machine, Records, Wait
 from shoal.cost.report import GroupTotal
+from shoal.policy.alert_rules import ALERTS as RULES
 from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
 from shoal.views.active_alerts import ActiveAlert, AlertsAnswer
@@ -26,6 +28,7 @@ from shoal.views.what_if import PodChange, Proposal, WhatIfAnswer
 from shoal.web.further_pages import FurtherSources
 from shoal.web.history_answers import CostAnswer, CostQuestion, TimelineAnswer
 from shoal.web.permitted_history import Namespaces, permitted_records, permitted_waits
+from shoal.web.tile_markup import heat_class
 from shoal.web.viewer import OTHERS, Viewer
 
 ODD = '<img src=x onerror="alert(1)">'
@@ -50,6 +53,9 @@ class KnownHistories:
 
     async def timeline_namespaces(self, window: str) -> Collection[str]:
         return {"vision", "hidden"}
+
+    async def temperatures(self) -> dict[str, float]:
+        return {"a": 51.0, "b-part": 90.0}
 
     async def costs(self, question: CostQuestion, seen: Namespaces) -> CostAnswer:
         self.asked.append((question, seen))
@@ -203,6 +209,27 @@ async def test_the_page_of_capacity_has_nodes_with_their_price_and_pools() -> No
         refused = await text_of(client, f"{url}/capacity", "of-team")
         assert "may not list nodes" in refused
         assert "p5.48xlarge" not in refused
+
+
+async def test_gpus_are_coloured_by_their_temperature_and_those_of_parts_by_that_of_the_part() -> None:
+    async with served(cluster(), reports(), VIEWERS, sources()) as (url, client):
+        found = await text_of(client, url)
+        for style in ("k-cool", "k-alert"):
+            assert re.search(f'<path class="t-[^"]* {style}"', found), style
+        assert '<path class="t-free u-free h-free"' in found
+        rows = (await text_of(client, f"{url}/node/n-0", csv="gpus")).splitlines()
+        assert [row.replace('"', "").split(",")[4] for row in rows[:4]] == ["°C", "51", "90", ""]
+        hidden = await text_of(client, url, "of-team")
+        assert "<path" not in hidden
+
+
+@pytest.mark.parametrize(
+    ("degrees", "style"),
+    [(None, "k-unknown"), (54.9, "k-cool"), (55, "k-warm"), (75, "k-hot"), (85, "k-hot"), (85.1, "k-alert")],
+)
+def test_a_temperature_is_red_where_its_alert_begins(degrees: float | None, style: str) -> None:
+    assert heat_class(degrees) == style
+    assert next(one.expression for one in RULES if one.name == "GPUHighTemperature").endswith("> 85")
 
 
 async def test_a_node_without_a_price_is_named_with_what_has_to_be_written() -> None:

@@ -7,10 +7,11 @@ changes. One answer is computed at a time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
 from msgspec import structs
 
 from shoal.cli.cost_source import CostFacts, CostSource
@@ -39,6 +40,7 @@ from shoal.web.permitted_history import Namespaces, namespaces_in, permitted_rec
 
 T = TypeVar("T")
 _KEPT_S = 30.0
+_RECENT_MS = 10 * 60_000
 _COLUMNS = 48
 """Of the map of use."""
 
@@ -96,6 +98,9 @@ class RecordedHistory:
         found, series = await self._use(window)
         return await self._once(("of", window, seen), lambda: _timelines(found, series, seen))
 
+    async def temperatures(self) -> Mapping[str, float]:
+        return await self._once("temperatures", lambda: _temperatures(self._source))
+
     async def _use(self, window: str) -> tuple[HeldWindow, Series]:
         if window not in TIMELINE_WINDOWS:
             raise UserError("the page has no such window", fix=f"choose {', '.join(TIMELINE_WINDOWS)}")
@@ -136,6 +141,22 @@ def _read_use(source: CostSource) -> tuple[HeldWindow, Series]:
         return HeldWindow(held, facts.waits(), window, facts.notes()), series
     finally:
         history.close()
+
+
+def _temperatures(source: CostSource) -> dict[str, float]:
+    """The last values of the last minutes that were recorded."""
+    facts = source.open()
+    history, end_ms = facts.history, facts.window.end_ms
+    try:
+        series = history.samples.series("temperature", end_ms - _RECENT_MS, end_ms)
+    finally:
+        history.close()
+    found = {}
+    for name, values in zip(series.devices, series.values, strict=True):
+        known = values[~np.isnan(values)]
+        if known.size:
+            found[name] = float(known[-1])
+    return found
 
 
 def _timelines(found: HeldWindow, series: Series, seen: Namespaces) -> TimelineAnswer:

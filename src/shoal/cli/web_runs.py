@@ -28,7 +28,7 @@ from shoal.client.informers import Informers
 from shoal.client.kind import NODES, PODS
 from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import Select
-from shoal.store.history.node_rows import read_node
+from shoal.store.history.node_rows import NodeReading, read_node
 from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.facts import DashboardFacts, NodeDetail, PageSubject
 from shoal.views.queue_history import QueueHistory, queue_history
@@ -132,11 +132,17 @@ class LiveFacts:
         return queue_history(self._state.queues.all_workloads())
 
     def machines(self) -> list[Machine]:
+        return [one.machine for one in self._readings()]
+
+    def measured_gpus(self) -> dict[str, list[list[str]]]:
+        return {one.machine.name: one.names.by_device() for one in self._readings()}
+
+    def _readings(self) -> list[NodeReading]:
         now_ms, found = round(self._clock.seconds() * 1000), []
         for item in self._nodes:
             # The cache logs an object that cannot be decoded.
             with contextlib.suppress(msgspec.DecodeError):
-                found.append(read_node(item, None, now_ms).machine)
+                found.append(read_node(item, None, now_ms))
         return found
 
     async def follow_optional_kinds(self, api: Api) -> None:

@@ -74,6 +74,25 @@ class FurtherPages:
                 return await self._what_if_page(viewing)
         return None
 
+    async def degrees(self) -> dict[str, list[float | None]]:
+        """Of each GPU of each node, in order, as it was measured last; empty where nothing is known."""
+        histories = self._sources.histories
+        if histories is None:
+            return {}
+
+        async def found() -> dict[str, list[float | None]]:
+            measured = await histories.temperatures()
+            return {
+                node: [max((measured[name] for name in names if name in measured), default=None) for names in gpus]
+                for node, gpus in self._source.measured_gpus().items()
+            }
+
+        try:
+            return await self._kept.of("degrees", _KEPT_S, found)
+        except ShoalError:
+            # The pages that need the history say what is wrong with it.
+            return {}
+
     async def answer(self, viewing: Viewing, turns: ViewerTurns) -> Markup:
         """Of a proposal. Raises ShoalError where there is none."""
         async with turns.of(viewing.token):

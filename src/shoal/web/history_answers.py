@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Protocol
 
@@ -60,6 +60,10 @@ class Histories(Protocol):
         ...
 
     async def costs(self, question: CostQuestion, seen: Namespaces) -> CostAnswer: ...
+
+    async def temperatures(self) -> Mapping[str, float]:
+        """Of each device or MIG instance by its name, as it was measured last, in degrees Celsius."""
+        ...
 
     async def timeline_namespaces(self, window: str) -> Collection[str]: ...
 

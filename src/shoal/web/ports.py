@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from shoal.cost.records import Machine
@@ -30,6 +30,10 @@ class FactsSource(Protocol):
 
     def machines(self) -> Sequence[Machine]:
         """The nodes, as costs are computed of them."""
+        ...
+
+    def measured_gpus(self) -> Mapping[str, Sequence[Sequence[str]]]:
+        """By node, for each GPU in order, the names under which it is measured: its own and those of its parts."""
         ...
 
 

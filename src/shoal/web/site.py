@@ -86,11 +86,16 @@ class Site:
                 return found
         facts, viewer = await self.seen(_subject(parts), token)
         if not parts:
-            return self._fleet.page(facts, is_table=query.get("as") == "table", may_list_nodes=viewer.lists_nodes)
+            degrees = await self._further.degrees() if viewer.lists_nodes else {}
+            is_table = query.get("as") == "table"
+            return self._fleet.page(facts, is_table=is_table, may_list_nodes=viewer.lists_nodes, degrees=degrees)
         if parts == ["queues"]:
             return await self._queues_page(facts, viewer)
         if parts == ["workloads"]:
             return self._workloads.page(facts)
+        if isinstance(facts.detail, NodeDetail):
+            degrees = await self._further.degrees()
+            return self._node.page(facts, facts.detail, degrees.get(facts.detail.tile.node.name, ()))
         return self._of_subject(facts, parts, path)
 
     async def hover(self, name: str, token: str) -> Markup | None:
@@ -142,8 +147,6 @@ class Site:
 
     def _of_subject(self, facts: DashboardFacts, parts: list[str], path: str) -> WebPage:
         detail = facts.detail
-        if isinstance(detail, NodeDetail):
-            return self._node.page(facts, detail)
         if isinstance(detail, QueueDetail):
             return self._queues.one(facts, detail)
         if isinstance(detail, GangDetail):

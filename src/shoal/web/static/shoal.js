@@ -6,7 +6,7 @@ const main = document.getElementById("main");
 const filter = document.getElementById("filter");
 const connection = document.getElementById("connection");
 const hover = document.getElementById("hover");
-const COLOURINGS = ["team", "use", "health"];
+const COLOURINGS = ["team", "use", "health", "temperature"];
 
 function chosen(key, otherwise) {
   try { return localStorage.getItem("shoal-" + key) || otherwise; } catch { return otherwise; }
