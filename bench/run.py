@@ -28,6 +28,7 @@ from bench import (
     this_machine,
     upgrade,
     volcano,
+    web,
     why,
 )
 from bench.alive import run as alive
@@ -64,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     testing.main(["--quick"] if chosen.quick else [])
     print("\ndashboard")
     dashboard.main([])
+    print("\nweb dashboard")
+    web.main([])
     print("\nnode agent, exporter")
     agent_exporter.main(["--quick"] if chosen.quick else [])
     print("\nnode agent, device plugin")

@@ -40,7 +40,7 @@ networkPolicies: {enabled: true}
 webhook: {enabled: true}
 operator: {enabled: true}
 podAutoscaling: {enabled: true}
-metrics: {serviceMonitor: {enabled: true}}
+metrics: {serviceMonitor: {enabled: true}, kubeState: {enabled: true}}
 """
 _OBSERVING = """
 networkPolicies: {enabled: true}

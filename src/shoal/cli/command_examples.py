@@ -99,6 +99,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "cost explain": ("shoal cost explain team-a/train",),
     "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
     "cost forget": ("shoal cost forget team-a --yes",),
+    "cost serve": ("shoal cost serve --prices prices.yaml",),
     "cost budget": ("shoal cost budget --prices prices.yaml",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (

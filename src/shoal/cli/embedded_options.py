@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from shoal.cli.cluster_folder import history_folder
+from shoal.cli.history_use import HistoryUse
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The objects to start with."""
     cloud: str = ""
     """The file with the behaviour of the simulated cloud; empty: the usual behaviour."""
+    history_use: HistoryUse = HistoryUse()
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -153,7 +155,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words += [] if self.admission_rules is None else ["--admission-rules", self.admission_rules]
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
         words += ["--cloud", self.cloud if self.cloud == NONE else _absolute_file(self.cloud)] if self.cloud else []
-        words += self._of_nodes()
+        words += self._of_nodes() + self.history_use.arguments()
         return [*words, "--processes"] if self.is_split else words
 
     def _of_nodes(self) -> list[str]:
@@ -173,7 +175,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
             recorded = () if folder is None else ("--history", str(history_folder(folder)))
-            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *common))
+            used = self.history_use.arguments() if recorded else ()
+            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *used, *common))
         if self.nodes != NONE:
             nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
             parts.append(("cluster", "nodes", *nodes, *common))
@@ -272,9 +275,12 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.admission_rules is not None:
             admission = AdmissionSettings(enabled=True, mode=self.admission_rules)
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES, admission=admission)))
+        choice = msgspec.structs.replace(choice, has_kube_state=True)
         if cloud is not None:
             choice = msgspec.structs.replace(choice, cloud=cloud, controllers=(*choice.controllers, NODE_SCALING))
-        return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
+        if folder is not None:
+            choice = msgspec.structs.replace(choice, history=history_folder(folder))
+        return self.history_use.of(choice)
 
     def _start(self) -> SnapshotStart | None:
         if self.snapshot is None:

@@ -14,6 +14,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.foreground import ready_reporter
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
@@ -67,6 +68,13 @@ class RunOptions:
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
     ] = None
+    kube_state_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--kube-state-metrics",
+            help="Serve the series of kube-state-metrics about pods, nodes and namespaces, unless it runs itself.",
+        ),
+    ] = False
     history: Annotated[
         Path | None,
         typer.Option(
@@ -170,6 +178,7 @@ def run(
     options: RunOptions,
     operator: OperatorOptions,
     cloud: CloudOptions,
+    history_use: HistoryUse,
     cluster_access: AccessOptions,
     logs: LoggingOptions,
 ) -> None:
@@ -204,8 +213,10 @@ def run(
         metrics=options.metrics_address,
         operator=operator.settings(),
         cloud=cloud.settings(own.controllers),
+        has_kube_state=options.kube_state_metrics,
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
+    choice = history_use.of(choice)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

@@ -21,6 +21,7 @@ from shoal.cli.option_groups import with_options
 if TYPE_CHECKING:
     from shoal.cli.object_source import Source
     from shoal.store.node_planning import NodeScaling
+    from shoal.views.scale_plan import PoolView
 
 _SEED = 42
 
@@ -88,11 +89,10 @@ def pools(options: PoolsOptions, access: AccessOptions) -> None:
     """List node pools with their nodes, price, limits, and why a pool can serve no pod."""
     checked(options.output, TABLES)
     from shoal.cli.object_source import source_from
-    from shoal.cli.scale_documents import pool_documents
     from shoal.views.scale_text import show_pools
 
     source = source_from(options.filename, access)
-    found = pool_documents(_decided(source, PlanOptions(instance_types=options.instance_types)))
+    found = pools_of(source, options.instance_types)
     if options.output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 
@@ -103,7 +103,14 @@ def pools(options: PoolsOptions, access: AccessOptions) -> None:
     show_pools(console(), found, has_headings=not options.no_headers)
 
 
-def _decided(source: Source, options: PlanOptions) -> NodeScaling:
+def pools_of(source: Source, instance_types: Path | None = None, *, warns: bool = True) -> list[PoolView]:
+    """The pools with their nodes, price and limits."""
+    from shoal.cli.scale_documents import pool_documents
+
+    return pool_documents(_decided(source, PlanOptions(instance_types=instance_types), warns=warns))
+
+
+def _decided(source: Source, options: PlanOptions, *, warns: bool = True) -> NodeScaling:
     from shoal.api.run_configuration import RUN_KIND, PreemptionRules
     from shoal.cli.instance_type_file import types_of_file
     from shoal.cli.manifest_errors import report_errors
@@ -134,6 +141,8 @@ def _decided(source: Source, options: PlanOptions) -> NodeScaling:
             ignores_preferences=options.ignore_preferences,
         ),
     )
+    if not warns:
+        return decided
     # The kinds that only node planning reads are not read by the scheduler; the configuration was read above.
     warnings = [
         each for each in loaded.warnings if not each.startswith("not read, because") and f" {RUN_KIND} " not in each

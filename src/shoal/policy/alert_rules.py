@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 MEMORY_RATIO = "shoal:gpu_memory_used:ratio"
-_MEMORY = (
+MEMORY = (
     "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
     " + (DCGM_FI_DEV_FB_RESERVED or 0 * DCGM_FI_DEV_FB_USED))"
 )
@@ -140,6 +140,28 @@ _GPU_ALERTS = (
         "shoal top shows who holds them. End what is not used, or let it use a part of a GPU.",
     ),
 )
+_SCHEDULING_ALERTS = (
+    AlertRule(
+        "GangWaitsForFreeGPUs",
+        'shoal_waiting_gangs{gpus="free"} > 0',
+        "15m",
+        "warning",
+        "Gangs wait although enough GPUs are free",
+        "{{ $value }} gangs wait although as many GPUs are free as their missing pods need.",
+        "shoal why GANG says what is missing: GPUs on one node or in one domain, quota, or a rule that no node meets.",
+    ),
+    AlertRule(
+        "UnsavedWorkOnSpotNode",
+        "(shoal_unsaved_work_seconds > 1800) and on (node) (kubecost_node_is_spot == 1)",
+        "5m",
+        "warning",
+        "Pod {{ $labels.namespace }}/{{ $labels.pod }} would lose much work",
+        "Pod {{ $labels.namespace }}/{{ $labels.pod }} on spot node {{ $labels.node }} saved its work last"
+        " {{ $value | humanizeDuration }} ago. An interruption would lose what it did since.",
+        "Let it save more often, or check why it has stopped to save; the annotation shoal.dev/last-checkpoint has the"
+        " time. shoal top shows its node.",
+    ),
+)
 _QUEUE_ALERTS = (
     AlertRule(
         "QueueAdmissionSlow",
@@ -173,7 +195,7 @@ _QUEUE_ALERTS = (
         "shoal pack compares placements with less fragmentation.",
     ),
 )
-ALERTS = (*_GPU_ALERTS, *_QUEUE_ALERTS)
+ALERTS = (*_GPU_ALERTS, *_SCHEDULING_ALERTS, *_QUEUE_ALERTS)
 
 
 def rule_groups() -> list[dict[str, Any]]:
@@ -182,8 +204,9 @@ def rule_groups() -> list[dict[str, Any]]:
         {
             "name": "shoal-gpu",
             "interval": "30s",
-            "rules": [{"record": MEMORY_RATIO, "expr": _MEMORY}, *map(_rule, _GPU_ALERTS)],
+            "rules": [{"record": MEMORY_RATIO, "expr": MEMORY}, *map(_rule, _GPU_ALERTS)],
         },
+        {"name": "shoal-scheduling", "interval": "30s", "rules": [*map(_rule, _SCHEDULING_ALERTS)]},
         {"name": "shoal-queues", "interval": "30s", "rules": [*map(_rule, _QUEUE_ALERTS)]},
     ]
 

@@ -23,6 +23,7 @@ from shoal.autoscale.scaled_objects.triggers import OWNER_LABEL
 from shoal.client import presence
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import LEADER_WORKER_SETS, SCALED_JOBS, SCALED_OBJECTS
+from shoal.client.fetched_text import fetched_text
 from shoal.client.kind import AUTOSCALERS, DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS, STATEFUL_SETS, Kind
 from shoal.client.presence import Presence
 from shoal.client.scaling import ScalingApi
@@ -37,7 +38,6 @@ from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CustomMetrics
 from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalMetricsRoutes, ExternalValues
 from shoal.units.errors import ShoalError
 from shoal.wiring.exporter_series import ExporterSeries
-from shoal.wiring.history import fetched_text
 from shoal.wiring.metrics_apis_server import MetricsApisServer, leads_elsewhere, read_trust
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.prometheus_source import PrometheusSource, rules_of_file

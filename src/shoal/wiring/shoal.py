@@ -84,9 +84,9 @@ async def start_shoal(
     if choice.history is not None:
         from shoal.wiring.history import start_history
 
-        start_history(tasks, context_of("history"), served, choice.history)
+        start_history(tasks, context_of("history"), served, choice, telemetry)
     if telemetry is not None:
-        telemetry.follow_work_queues(tasks.waiting)
+        telemetry.follow_process(tasks, choice)
     missing = MissingKinds(served, choice.controllers, tasks.clock)
     await served.look()
     tasks.start("served kinds", served.run)

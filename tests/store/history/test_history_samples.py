@@ -16,6 +16,7 @@ from shoal.store.history.file_tables import open_for_writing
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.memory_tables import MemoryTables
+from shoal.store.history.recent_series import recent_series
 from shoal.store.history.sample_blocks import METRICS, Block, decoded, encoded, joined
 from shoal.store.history.samples import DAY_MS, MINUTE_MS, DeviceSample, Retention, use_key
 from shoal.units.calendar_windows import HOUR_MS
@@ -233,3 +234,26 @@ def test_after_a_pause_what_is_too_old_is_deleted_step_by_step(history: UsageHis
     for minute in range(80):
         history.samples.compact(START + 4 * DAY_MS + minute * MINUTE_MS)
     assert history.tables.oldest("raw") is None
+
+
+def test_a_history_that_is_younger_than_the_window_is_read_in_its_finest_level(history: UsageHistory) -> None:
+    for at in range(8):
+        history.samples.add(START + 30 * MINUTE_MS + at * MINUTE_MS, [_sample("a", 50.0)])
+    found = history.samples.series("util", START - HOUR_MS, START + HOUR_MS)
+    assert found.values[0].tolist() == [50.0] * 8
+
+
+def test_samples_of_the_last_hours_follow_the_means_of_a_long_window(history: UsageHistory) -> None:
+    for at in range(130):
+        history.samples.add(START + at * MINUTE_MS, [_sample("a", 10.0 if at < 120 else 80.0)])
+    now = START + 130 * MINUTE_MS
+    for is_compacted in (False, True):
+        if is_compacted:
+            history.samples.compact(now)
+        found = recent_series(history.samples, "util", START - 20 * HOUR_MS, now)
+        assert found.devices == ["a"]
+        assert found.times_ms[-1] == START + 129 * MINUTE_MS
+        assert found.values[0][-10:].tolist() == [80.0] * 10
+        assert found.values[0][0] == 10.0
+    # Two hours of means and ten samples.
+    assert len(found.times_ms) == 24 + 10

@@ -95,6 +95,8 @@ class Sampler:
         self._fetch = fetch
         self._store = store
         self._part_of = part_of
+        self.texts: Mapping[str, str] = {}
+        """What the exporters said last, by address."""
         self._pods: dict[str, Exporter] = {}
         """By the uid of the pod."""
 
@@ -109,6 +111,7 @@ class Sampler:
         free = asyncio.Semaphore(_AT_ONCE)
         sources = self.sources()
         texts = await asyncio.gather(*(self._text(address, free) for address in sources))
+        self.texts = dict(zip(sources, texts, strict=True))
         found = [
             DeviceSample(name, row.values)
             for node, text in zip(sources.values(), texts, strict=True)

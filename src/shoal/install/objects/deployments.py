@@ -49,6 +49,8 @@ def operator_image_of(values: ChartValues, version: str) -> str:
 def scheduler_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
     container = _container(values, image_of(values, release.version), "shoal")
     container["args"] = ["run", "--config", f"{_FOLDER}/{CONFIG}", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    if values.get("metrics.kubeState.enabled"):
+        container["args"].append("--kube-state-metrics")
     container["ports"].append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
     container["resources"] = values.get("resources") or scheduler_resources(nodes)
     pod = _pod(values, container, ACCOUNT, "shoal-config")

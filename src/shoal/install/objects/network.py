@@ -20,6 +20,7 @@ from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 METRICS_SERVICE = "shoal-metrics"
+KUBE_STATE_PATH = "/kube-state-metrics"
 
 
 def network_objects(release: Release, values: ChartValues) -> Iterator[tuple[str, Obj]]:
@@ -53,9 +54,13 @@ def observer_network(release: Release, values: ChartValues) -> Iterator[Obj]:
 
 
 def _monitor(release: Release, values: ChartValues, parts: list[str]) -> Obj:
-    endpoint = {"port": "metrics", "interval": values.get("metrics.serviceMonitor.interval")}
+    interval = values.get("metrics.serviceMonitor.interval")
+    # Labels of series name namespaces and pods, which are not those of Shoal's own pod.
+    endpoints: list[Obj] = [{"port": "metrics", "interval": interval, "honorLabels": True}]
+    if SCHEDULER in parts and values.get("metrics.kubeState.enabled"):
+        endpoints.append({"port": "metrics", "path": KUBE_STATE_PATH, "interval": interval, "honorLabels": True})
     spec = {
-        "endpoints": [endpoint],
+        "endpoints": endpoints,
         "selector": {
             "matchLabels": {"app.kubernetes.io/name": "shoal"},
             "matchExpressions": [{"key": PART, "operator": "In", "values": parts}],

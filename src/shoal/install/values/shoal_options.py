@@ -40,6 +40,7 @@ SHOAL_OPTIONS: tuple[Option, ...] = (
     _own("podAutoscaling.resources", FREE, "Resource requests and limits of that Deployment."),
     _own("metrics.serviceMonitor.enabled", False, "Create a ServiceMonitor for Shoal's own metrics."),
     _own("metrics.serviceMonitor.interval", "30s", "Its interval."),
+    _own("metrics.kubeState.enabled", False, "Serve the series of kube-state-metrics where it is not installed."),
     _own("crds.projects", ["gpu-operator", "kueue"], "Projects whose definitions are installed if they are missing."),
     _own("smokeTest.enabled", True, "Run a pod with a GPU after the installation."),
     _own("smokeTest.image", SMOKE_TEST_IMAGE, "The image of that pod."),

@@ -120,9 +120,9 @@ def read_pod(item: Item) -> RecordedPod:
 def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
     meta = pod.metadata
     owner = meta.controller()
-    job = "" if owner is None else owner.name
-    if owner is not None and owner.kind == "ReplicaSet" and (suffix := meta.labels.get("pod-template-hash")):
-        job = job.removesuffix(f"-{suffix}")
+    job, kind = ("", "") if owner is None else (owner.name, owner.kind)
+    if kind == "ReplicaSet" and (suffix := meta.labels.get("pod-template-hash")):
+        job, kind = job.removesuffix(f"-{suffix}"), "Deployment"
     labels = [(key, value) for key, value in sorted(meta.labels.items()) if not key.startswith(_NOISE)]
     is_daemon = owner is not None and owner.kind in ("DaemonSet", "Node")
     return Holder(
@@ -135,6 +135,7 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
         team=_team(namespace_labels) or _team(meta.labels) or meta.namespace,
         labels=tuple(labels[:_MOST_LABELS]),
         is_overhead=meta.namespace in SYSTEM_NAMESPACES or (is_daemon and not _has_devices(pod)),
+        owner_kind=kind,
     )
 
 

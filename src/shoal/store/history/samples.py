@@ -125,12 +125,15 @@ class Samples:
 
     def series(self, metric: str, start_ms: int, end_ms: int) -> Series:
         """Values of all devices: raw up to 6 hours, means of 5 minutes up to 7 days, else of an hour. A finer level
-        that was deleted is replaced by the next."""
+        that was deleted is replaced by the next; one that begins as early as all of them is not."""
+        begins = [one for table, _ in _LEVELS if (one := self._oldest(table)) is not None]
+        needed = max(start_ms, min(begins, default=start_ms))
         for table, longest in _LEVELS:
             if end_ms - start_ms > longest:
                 continue
             oldest = self._oldest(table)
-            if table != "hour" and (oldest is None or oldest > start_ms):
+            # A coarser block begins with its hour.
+            if table != "hour" and (oldest is None or oldest // HOUR_MS * HOUR_MS > needed):
                 continue
             return self._series(table, metric, start_ms, end_ms)
         return self._series("hour", metric, start_ms, end_ms)

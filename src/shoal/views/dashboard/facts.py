@@ -142,6 +142,17 @@ class QueueFacts(msgspec.Struct, frozen=True):
         return any(quota.used for quota in self.quotas) or bool(self.pending or self.admitted)
 
 
+class PreemptionFacts(msgspec.Struct, frozen=True):
+    """The last time that a Workload had to give its quota to another."""
+
+    by_queue: str
+    """The ClusterQueue of the other one; empty where the condition does not name it."""
+    queue: str
+    """Its own ClusterQueue at that time."""
+    reason: str
+    at: str
+
+
 class WorkloadFacts(msgspec.Struct, frozen=True):
     """A Workload of Kueue."""
 
@@ -158,6 +169,11 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     state: Literal["pending", "admitted", "finished"]
     why: str
     created: str
+    reserved: str = ""
+    """When it got its quota; empty while it has none."""
+    requeued: str = ""
+    """When it was queued again, if it was."""
+    preemption: PreemptionFacts | None = None
 
     @property
     def address(self) -> Address:

@@ -68,6 +68,7 @@ class Condition(Camel):
     status: str
     message: str = ""
     reason: str = ""
+    last_transition_time: str = ""
 
 
 class _Taint(Camel):
