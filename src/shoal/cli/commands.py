@@ -200,6 +200,12 @@ _ENTRIES = (
         "Print alerts about GPUs and queues: shoal alerts | kubectl apply -f -.",
     ),
     CommandEntry(
+        "dashboards",
+        "shoal.cli.dashboards:dashboards",
+        _RUN,
+        "Print dashboards for Grafana: shoal dashboards -o objects | kubectl apply -f -.",
+    ),
+    CommandEntry(
         "completion",
         "shoal.cli.completion:completion",
         _OTHER,
