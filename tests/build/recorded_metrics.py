@@ -49,8 +49,8 @@ def _instances() -> Iterator[str]:
 
 
 def _scheduler() -> Iterator[str]:
-    for state, value in (("used", 4), ("empty", 1), ("broken_up", 0.5)):
-        yield f'shoal_gpus{{state="{state}"}} {value}'
+    for state, gpus in (("used", 4), ("empty", 1), ("broken_up", 0.5)):
+        yield f'shoal_gpus{{state="{state}"}} {gpus}'
     for queue, value in (("active", 1), ("unschedulable", 2), ("gated", 0)):
         yield f'scheduler_pending_pods{{queue="{queue}"}} {value}'
     for state, value in (("free", 1), ("short", 2)):
@@ -85,13 +85,13 @@ def _prices() -> Iterator[str]:
         yield f"node_total_hourly_cost{{{own}}} {per_gpu * gpus * 1.25}"
         yield f"node_gpu_count{{{own}}} {gpus}"
         yield f"kubecost_node_is_spot{{{own}}} {spot}"
-    for node, namespace, pod, gpus in (
-        ("n-0", "team-a", "train-0", 2),
-        ("n-0", "team-a", "train-1", 1),
+    for node, namespace, pod, held in (
+        ("n-0", "team-a", "train-0", 2.0),
+        ("n-0", "team-a", "train-1", 1.0),
         ("n-1", "team-b", "serve-0", 0.5),
     ):
         own = f'instance="{node}",namespace="{namespace}",node="{node}",pod="{pod}",team="{namespace}"'
-        yield f"container_gpu_allocation{{{own}}} {gpus}"
+        yield f"container_gpu_allocation{{{own}}} {held}"
 
 
 def _objects() -> Iterator[str]:
