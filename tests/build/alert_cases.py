@@ -64,6 +64,13 @@ def unsaved(seconds: int, spot: int) -> Series:
     )
 
 
+def budget(spent: float, forecast: float) -> Series:
+    of = 'kind="team",name="red"'
+    return one("shoal_budget_spent_ratio", f"{spent}x200", of) | one(
+        "shoal_budget_forecast_ratio", f"{forecast}x200", of
+    )
+
+
 FIRES: list[tuple[str, Series, str]] = [
     ("GPUHighTemperature", one(TEMP, "86x20"), "5m"),
     ("GPULowUtilization", one(USE, "9x100"), "30m"),
@@ -83,6 +90,8 @@ FIRES: list[tuple[str, Series, str]] = [
     ("QuotaNotReturned", quota(4, 2), "31m"),
     ("GPUFragmentationHigh", states(4), "31m"),
     ("GangWaitsForFreeGPUs", gangs(1, 0), "16m"),
+    ("BudgetExceeded", budget(1.01, 2), "6m"),
+    ("BudgetAtRisk", budget(0.5, 1.1), "61m"),
     ("UnsavedWorkOnSpotNode", unsaved(1801, 1), "6m"),
 ]
 DOES_NOT: list[tuple[str, Series, str]] = [
@@ -113,6 +122,9 @@ DOES_NOT: list[tuple[str, Series, str]] = [
     ("QuotaNotReturned", quota(4, 8), "40m"),
     ("GPUFragmentationHigh", states(1), "40m"),
     ("GangWaitsForFreeGPUs", gangs(0, 5), "40m"),
+    ("BudgetExceeded", budget(1, 2), "40m"),
+    ("BudgetAtRisk", budget(0.5, 1), "90m"),
+    ("BudgetAtRisk", budget(1.2, 2), "90m"),
     ("GangWaitsForFreeGPUs", gangs(1, 0), "14m"),
     ("UnsavedWorkOnSpotNode", unsaved(1801, 0), "40m"),
     ("UnsavedWorkOnSpotNode", unsaved(1700, 1), "40m"),

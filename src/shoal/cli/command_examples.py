@@ -153,6 +153,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "uninstall": ("shoal uninstall --dry-run", "shoal uninstall"),
     "permissions": ("shoal permissions | kubectl apply -f -", "shoal permissions --controllers scheduler -o json"),
     "crds": ("shoal crds | kubectl apply -f -", "shoal crds --project kueue,volcano"),
+    "dashboards": ("shoal dashboards -o objects | kubectl apply -f -", "shoal dashboards fleet > fleet.json"),
     "alerts": ("shoal alerts | kubectl apply -f -", "shoal alerts -o rules > shoal-rules.yaml"),
     "completion": ('eval "$(shoal completion bash)"', "shoal completion fish | source"),
     "version": ("shoal version", "shoal version --client -o json"),

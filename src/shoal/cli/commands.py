@@ -224,6 +224,12 @@ _ENTRIES = (
         "Check pods with GPUs when they are created: print the policies, and what they would refuse.",
     ),
     CommandEntry(
+        "dashboards",
+        "shoal.cli.dashboards:dashboards",
+        _RUN,
+        "Print dashboards for Grafana: shoal dashboards -o objects | kubectl apply -f -.",
+    ),
+    CommandEntry(
         "completion",
         "shoal.cli.completion:completion",
         _OTHER,

@@ -162,6 +162,27 @@ _SCHEDULING_ALERTS = (
         " time. shoal top shows its node.",
     ),
 )
+_BUDGET = "The budget of {{ $labels.kind }} {{ $labels.name }}"
+_COST_ALERTS = (
+    AlertRule(
+        "BudgetExceeded",
+        "shoal_budget_spent_ratio > 1",
+        "5m",
+        "warning",
+        f"{_BUDGET} is spent",
+        "{{ $value | humanizePercentage }} of the budget of this month is spent.",
+        "shoal cost budget shows budgets, shoal cost --window month what they were spent on.",
+    ),
+    AlertRule(
+        "BudgetAtRisk",
+        "(shoal_budget_forecast_ratio > 1) unless on (kind, name) (shoal_budget_spent_ratio > 1)",
+        "1h",
+        "info",
+        f"{_BUDGET} will not last for the month",
+        "At the spending of the last seven days the month comes to {{ $value | humanizePercentage }} of the budget.",
+        "shoal cost advise says what would cost less.",
+    ),
+)
 _QUEUE_ALERTS = (
     AlertRule(
         "QueueAdmissionSlow",
@@ -195,7 +216,7 @@ _QUEUE_ALERTS = (
         "shoal pack compares placements with less fragmentation.",
     ),
 )
-ALERTS = (*_GPU_ALERTS, *_SCHEDULING_ALERTS, *_QUEUE_ALERTS)
+ALERTS = (*_GPU_ALERTS, *_SCHEDULING_ALERTS, *_QUEUE_ALERTS, *_COST_ALERTS)
 
 
 def rule_groups() -> list[dict[str, Any]]:
@@ -208,6 +229,7 @@ def rule_groups() -> list[dict[str, Any]]:
         },
         {"name": "shoal-scheduling", "interval": "30s", "rules": [*map(_rule, _SCHEDULING_ALERTS)]},
         {"name": "shoal-queues", "interval": "30s", "rules": [*map(_rule, _QUEUE_ALERTS)]},
+        {"name": "shoal-costs", "interval": "30s", "rules": [*map(_rule, _COST_ALERTS)]},
     ]
 
 

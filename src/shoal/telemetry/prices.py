@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from shoal.cost.budgets import BudgetLine
 from shoal.cost.hourly_prices import HeldGpus, HourlyPrice
 from shoal.cost.records import Machine
 from shoal.prometheus.families import MetricHead, Values
@@ -20,6 +21,7 @@ class CostFigures(NamedTuple):
     machines: Sequence[Machine] = ()
     """All nodes, also those without a known price."""
     held: Sequence[HeldGpus] = ()
+    budgets: Sequence[BudgetLine] = ()
 
 
 def measure_prices(registry: Registry, read: Callable[[], CostFigures]) -> None:
@@ -60,3 +62,16 @@ def measure_prices(registry: Registry, read: Callable[[], CostFigures]) -> None:
         most=100_000,
     )
     registry.reads(head, held)
+
+    def of_budgets(name: str, help_: str, value: Callable[[BudgetLine], Decimal]) -> None:
+        def figures() -> Iterator[tuple[Values, float]]:
+            for one in read().budgets:
+                kind, _, subject = one.subject.partition(" ")
+                yield (kind, subject), float(value(one) / one.limit) if one.limit else 0.0
+
+        registry.reads(MetricHead("gauge", name, help_, ("kind", "name"), most=_MOST), figures)
+
+    of_budgets("shoal_budget_spent_ratio", "Spent this month, divided by the budget.", lambda one: one.spent)
+    of_budgets(
+        "shoal_budget_forecast_ratio", "Forecast of this month, divided by the budget.", lambda one: one.forecast
+    )

@@ -44,7 +44,7 @@ def start_history(
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served)
                 sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
-                prices = PriceFigures(context, choice.costs, recorder.machines, recorder.holdings)
+                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings)
                 if telemetry is not None:
                     telemetry.follow_prices(lambda: prices.figures)
                 async with asyncio.TaskGroup() as group:

@@ -102,6 +102,31 @@ def test_use_of_a_holding_is_the_share_of_active_samples_and_the_mean(history: U
     assert (other.active_ppm, other.used_ppm) == (0, 0)
 
 
+def test_devices_are_forgotten_with_their_last_samples_and_numbers_stay_unique(history: UsageHistory) -> None:
+    made = UsageHistory(history.tables, Retention(hour_ms=10 * DAY_MS))
+    made.samples.add(START, [_sample("old", 10), _sample("kept", 10)])
+    for day in range(1, 14):
+        made.samples.add(START + day * DAY_MS, [_sample("kept", 20)])
+        for hour in range(25):
+            made.samples.compact(START + day * DAY_MS + hour * HOUR_MS)
+    assert {row.key for row in made.tables.overlapping("device", -1, 1 << 61)} == {"kept"}
+    made.samples.add(START + 15 * DAY_MS, [_sample("new", 30), _sample("kept", 40)])
+    found = made.samples.series("util", START + 15 * DAY_MS, START + 15 * DAY_MS + HOUR_MS)
+    assert dict(zip(found.devices, found.values[:, 0].tolist(), strict=True)) == {"new": 30.0, "kept": 40.0}
+
+
+def test_the_use_of_the_pod_before_on_the_device_is_not_counted_for_the_next(history: UsageHistory) -> None:
+    change = START + 12 * MINUTE_MS
+    _hold(history, "busy", "a", START, change)
+    _hold(history, "idle", "a", change)
+    for at in range(0, HOUR_MS, 15_000):
+        history.samples.add(START + at, [_sample("a", 100 if START + at < change else 0)])
+    history.samples.compact(START + HOUR_MS)
+    found = history.samples.uses(START, START + HOUR_MS)
+    assert {(one.active_ppm, one.used_ppm) for one in found[use_key("busy")]} == {(1_000_000, 1_000_000)}
+    assert {(one.active_ppm, one.used_ppm) for one in found[use_key("idle")]} == {(0, 0)}
+
+
 def test_use_of_the_current_hour_is_known_before_it_is_compacted(history: UsageHistory) -> None:
     _hold(history, "pod", "a", START)
     for at in range(0, 100 * MINUTE_MS, 15_000):
