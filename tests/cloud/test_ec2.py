@@ -70,7 +70,7 @@ def endpoint() -> Iterator[str]:
 def client(endpoint: str) -> _TokenClient:
     import http.client
 
-    import boto3  # type: ignore[import-not-found]
+    import boto3
 
     server = http.client.HTTPConnection(endpoint.removeprefix("http://"))
     server.request("POST", "/moto-api/reset")

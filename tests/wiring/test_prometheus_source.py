@@ -22,8 +22,8 @@ from shoal.autoscale.exposed_metrics.adapter_rules import read_rules
 from shoal.autoscale.exposed_metrics.gpu_metrics import ObjectValue
 from shoal.autoscale.exposed_metrics.prometheus_metrics import ObjectQuestion
 from shoal.client.clock import LoopClock, WallClock
+from shoal.client.fetched_text import fetched_text
 from shoal.units.errors import TemporaryError, UserError, Where
-from shoal.wiring.history import fetched_text
 from shoal.wiring.prometheus_source import PrometheusSource, rules_of_file
 
 OBJECTS = {"overrides": {"namespace": {"resource": "namespace"}, "pod": {"resource": "pod"}}}
