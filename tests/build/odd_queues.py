@@ -118,12 +118,13 @@ class VolcanoWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(made)
 
     def book(self) -> set[str]:
-        room = self.discipline._members.usage
-        return {_name(key) for group in room.groups() for key in room.pods(group)}
+        session = self.discipline.discipline.session
+        return {_name(key) for job in session.jobs.values() for key in job.ready}
 
     def charged(self) -> dict[str, int]:
-        sharing = self.discipline._sharing
-        return {} if sharing._kueue is None else _usage(sharing._kueue, _GPU, 1)
+        accounts = self.discipline.discipline.session.accounts
+        found = {name: int(accounts.allocated(name).get(_GPU, 0)) // 1000 for name in _OWN}
+        return {name: amount for name, amount in found.items() if amount}
 
 
 class KaiWork(_Work):
@@ -167,7 +168,14 @@ class KaiWork(_Work):
 def _scheduling(cluster: SmallCluster, make: Any, scheduler: str) -> LiveScheduler:
     live = LiveScheduler(cluster, watch=WatchSettings(schedulers=frozenset({scheduler})))
     disciplines = Disciplines(live.loop.intake, live.loop.clock)
-    disciplines.add(lambda onward: make(live, onward))
+
+    def added(onward: Any) -> Any:
+        made = make(live, onward)
+        if isinstance(made, VolcanoAdmission):
+            live.loop.queue_steps.add(made)
+        return made
+
+    disciplines.add(added)
     live.loop.discipline = disciplines
     return live
 

@@ -118,9 +118,7 @@ def loaded_of(
     if fairshare is not None:
         manifests.events = grouped(manifests.events)
     settings = volcano_settings(documents)
-    volcano = volcano_rounds.discipline_of(
-        volcano_tree(documents), volcano_groups(documents), manifests.events, settings
-    )
+    volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), settings)
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
