@@ -7,7 +7,6 @@ made anew, as its owner would.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -159,10 +158,11 @@ class KaiWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(await self.cluster.create(PODS, body))
 
     def book(self) -> set[str]:
-        return {_name(key) for work in self.discipline.units.all.values() for key in work.active}
+        return {_name(key) for job in self.discipline.discipline.last.jobs.values() for key in job.active}
 
     def charged(self) -> dict[str, int]:
-        return _usage(self.discipline.kueue, "gpu", 1000)
+        nodes = self.discipline.discipline.last.tree.nodes
+        return {name: nodes[name].allocated[0] // 1000 for name in _OWN if nodes[name].allocated[0]}
 
 
 def _scheduling(cluster: SmallCluster, make: Any, scheduler: str) -> LiveScheduler:
@@ -171,22 +171,12 @@ def _scheduling(cluster: SmallCluster, make: Any, scheduler: str) -> LiveSchedul
 
     def added(onward: Any) -> Any:
         made = make(live, onward)
-        if isinstance(made, VolcanoAdmission):
-            live.loop.queue_steps.add(made)
+        live.loop.queue_steps.add(made)
         return made
 
     disciplines.add(added)
     live.loop.discipline = disciplines
     return live
-
-
-def _usage(kueue: Any, resource: str, unit: int) -> dict[str, int]:
-    found = Counter[str]()
-    for held in kueue.queues.held.values():
-        for (_, name), amount in held.usage.items():
-            if name == resource:
-                found[held.queue.name] += amount // unit
-    return dict(found)
 
 
 def _again(made: Obj) -> Obj:

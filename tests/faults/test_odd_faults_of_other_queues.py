@@ -38,16 +38,10 @@ _VOLCANO: Parts = {
     "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
 }
 _KAI: Parts = {
-    "admission": (
-        lambda discipline: discipline,
-        ("hear", "_update_tree", "_apply", "_put_unit", "_arrived", "_onward"),
-    ),
-    "evictions": (lambda discipline: discipline._evictions, ("evict", "evict_with_gang", "due", "forget")),
-    "units": (lambda discipline: discipline.units, ("add_waiting", "add_bound", "admit", "remove")),
-    "gang-specs": (lambda discipline: discipline._gang_specs, ("of", "take_groups")),
-    "tree-updater": (lambda discipline: discipline._tree_updater, ("refresh",)),
-    "status-writer": (lambda discipline: discipline._status_writer, ("round_done", "mark_refused")),
-    "discipline": (lambda discipline: discipline.kueue, ("cycle", "put_workload", "drop_workload")),
+    "admission": (lambda discipline: discipline, ("hear", "round", "steps", "keep", "_onward", "_note", "words_of")),
+    "members": (lambda discipline: discipline._members, ("translated",)),
+    "status-writer": (lambda discipline: discipline._status_writer, ("round_done", "_write_groups", "_find_reasons")),
+    "discipline": (lambda discipline: discipline.discipline, ("_run", "_end", "next_s")),
     "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
 }
 _MADE: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[QueuedWork]], Parts]] = {

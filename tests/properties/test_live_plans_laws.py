@@ -16,13 +16,14 @@ import pytest
 import yaml
 
 from build.depth import seeds
-from build.live_schedulers import LiveScheduler, add_node
+from build.kai_clusters import GROUP, QUEUE_LABEL, add_kai_queue, kai_cluster, kai_scheduler
+from build.live_schedulers import LiveScheduler, add_node, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time
 from build.volcano_scenes import VolcanoScene, bare_volcano
 from shoal.api.decode import read
 from shoal.cli.manifests import loaded_of, rounds_of
-from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
 from shoal.engine.events import Event
 from shoal.engine.placement import Placement
@@ -118,10 +119,9 @@ async def _volcano_world(scene: VolcanoScene, draw: random.Random) -> None:
             await cluster.patch(VOLCANO_POD_GROUPS, name, status)
         else:
             node = ""
-        for pod in range(count):
-            # As that of a group, its priority is known when it is read.
+        for number in range(count):
             more = {"nodeName": node} if node else {}
-            await scene.pod(f"{name}-{pod}", name, gpus=1, **more)
+            await scene.pod(f"{name}-{number}", name, gpus=1, **more)
 
 
 @pytest.mark.parametrize("seed", seeds(12))
@@ -132,5 +132,54 @@ def test_volcanos_queues_decide_the_same_about_manifests_and_on_a_cluster(tmp_pa
             live = scene.scheduler()
             found = await _first_plan(scene.cluster, live)
             assert found == await _of_manifests(scene.cluster, VOLCANO_QUEUES, VOLCANO_POD_GROUPS)
+
+    in_virtual_time(story())
+
+
+# -- KAI ---------------------------------------------------------------------------------------------------------------
+
+
+async def _kai_world(cluster: SmallCluster, draw: random.Random) -> None:
+    """Queues of two levels, gangs and pods without a group, some of which run."""
+    for name in ("n1", "n2"):
+        await add_node(cluster, name, gpus=4, cpu="32")
+    await add_kai_queue(cluster, "top", draw.choice((-1, 4, 6)))
+    for name in "abc":
+        spec: dict[str, Any] = {"weight": draw.randint(0, 3), "limit": draw.choice((-1, -1, 3))}
+        if draw.random() < 0.4:
+            spec["parent"] = "top"
+        if draw.random() < 0.3:
+            spec["priority"] = draw.choice((90, 110))
+        await add_kai_queue(cluster, name, draw.randint(0, 4), **spec)
+    free = {"n1": 4, "n2": 4}
+    for at in range(draw.randint(3, 8)):
+        name, count = f"g{at}", draw.randint(1, 3)
+        queue = draw.choice(("a", "b", "c", "a", "b", "c", "top", "nowhere"))
+        is_gang = draw.random() < 0.7
+        if is_gang:
+            group: dict[str, Any] = {"queue": queue, "minMember": draw.randint(1, count)}
+            if draw.random() < 0.5:
+                group["priorityClassName"] = draw.choice(("train", "build", "inference"))
+            await cluster.create(KAI_POD_GROUPS, {"metadata": {"name": name}, "spec": group})
+        node = draw.choice(("", "n1", "n2"))
+        if node and free[node] < count:
+            node = ""
+        if node:
+            free[node] -= count
+        for number in range(count):
+            notes = {GROUP: name} if is_gang else {}
+            body = pod(f"{name}-{number}", gpus=1, labels={QUEUE_LABEL: queue}, annotations=notes)
+            body["spec"] |= {"nodeName": node} if node else {}
+            body["spec"] |= {} if is_gang else {"priorityClassName": draw.choice(("train", "build"))}
+            await cluster.create(PODS, body)
+
+
+@pytest.mark.parametrize("seed", seeds(12))
+def test_kais_queues_decide_the_same_about_manifests_and_on_a_cluster(tmp_path: Path, seed: int) -> None:
+    async def story() -> None:
+        async with kai_cluster(tmp_path) as cluster:
+            await _kai_world(cluster, random.Random(seed))
+            found = await _first_plan(cluster, kai_scheduler(cluster)[0])
+            assert found == await _of_manifests(cluster, KAI_QUEUES, KAI_POD_GROUPS)
 
     in_virtual_time(story())

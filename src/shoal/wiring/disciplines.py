@@ -63,7 +63,13 @@ def add_disciplines(
 
         own = context_of(KAI)
         beside = Presence(own, presence.KAI, choice.own.namespaces.kai)
-        _add(disciplines, scheduling, KAI, beside, lambda onward: KaiAdmission(own, served, scheduling, onward, beside))
+
+        def kai_admission(onward: Onward) -> KaiAdmission:
+            made = KaiAdmission(own, served, scheduling, onward, beside)
+            scheduling.queue_steps.add(made)
+            return made
+
+        _add(disciplines, scheduling, KAI, beside, kai_admission)
     if QUEUES in choice.controllers:
         queues = found = _queues(scheduling, context_of(QUEUES), served, choice, kueue)
         disciplines.add(lambda _: found[0])

@@ -98,11 +98,10 @@ class FairJob:
         running = [pod for pod in self.gang.running if pod not in terminating]
         return sorted(running, key=lambda pod: (pods[pod].who.order, len(pod), pod)) if len(running) > 1 else running
 
-    @property
-    def started_s(self) -> float:
-        """When it started last."""
+    def started_s(self, now_s: float) -> float:
+        """When it started last; pods of which no start is known are starting now."""
         pods = self.cluster.pods
-        return min((pods[pod].who.since_s for pod in self.active), default=0.0)
+        return min((since_s for pod in self.active if (since_s := pods[pod].who.since_s)), default=now_s)
 
     def changed(self) -> None:
         """Pods of it took or left their places."""
