@@ -142,7 +142,9 @@ class KaiStatusWriter:
         is_done = True
         for item in self._informers.get(KAI_QUEUES, ()):
             is_done = await self._write(KAI_QUEUES, item, self._of_queue(cycle, item.name)) and is_done
-        self._find_reasons(cycle)
+        if not cycle.state.is_cut:
+            # In a backlog most jobs wait for the next cycle only.
+            self._find_reasons(cycle)
         is_done = await self._mark_stale() and is_done
         is_done = await self._write_groups(cycle) and is_done
         self._record_pod_events()

@@ -68,7 +68,8 @@ class QueueDiscipline(Protocol):
     """Decides in the scheduling cycle about the pods of its queues, by steps that come before those of the loop."""
 
     def steps(self) -> Sequence[Step]:
-        """The steps of the next cycle; none while the project that owns the queues decides itself."""
+        """The steps of the next cycle; none while the project that owns the queues decides itself. The first one only
+        reads the jobs."""
         ...
 
     def keep(self, state: CycleState) -> None:

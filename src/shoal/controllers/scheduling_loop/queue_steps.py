@@ -7,7 +7,7 @@ no quota is exceeded; the pods of all others are placed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shoal.controllers.scheduling_loop.protocols import QueueDiscipline
 from shoal.engine.cycle_state import CycleState, Step
@@ -17,7 +17,10 @@ _AGAIN_S = 1.0
 
 
 class QueueSteps:
-    def __init__(self) -> None:
+    def __init__(self, stopwatch: Callable[[], float] | None = None) -> None:
+        self._stopwatch = stopwatch
+        self.reading_s = 0.0
+        """How long the disciplines read their jobs in the last cycle: the first step of each."""
         self._disciplines: list[QueueDiscipline] = []
         self._again_s: dict[QueueDiscipline, float] = {}
         """Disciplines that failed, and when their steps are tried again."""
@@ -38,13 +41,26 @@ class QueueSteps:
         return next((words for each in self._disciplines if (words := each.words_of(group))), "")
 
     def _steps(self, now_s: float) -> Iterator[Step]:
+        self.reading_s = 0.0
         for discipline in self._disciplines:
             if now_s < self._again_s.get(discipline, now_s):
                 yield discipline.keep
                 continue
             self._again_s.pop(discipline, None)
-            for step in discipline.steps():
-                yield self._guarded(discipline, step)
+            for at, step in enumerate(discipline.steps()):
+                yield self._guarded(discipline, step if at else self._timed(step))
+
+    def _timed(self, step: Step) -> Step:
+        stopwatch = self._stopwatch
+        if stopwatch is None:
+            return step
+
+        def run(state: CycleState) -> None:
+            began = stopwatch()
+            step(state)
+            self.reading_s += stopwatch() - began
+
+        return run
 
     def _guarded(self, discipline: QueueDiscipline, step: Step) -> Step:
         def run(state: CycleState) -> None:

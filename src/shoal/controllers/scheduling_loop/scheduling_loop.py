@@ -72,7 +72,7 @@ class SchedulingLoop:
         self.watched = make_world(self.wake)
         self.executors: Sequence[PlanExecutor] = ()
         self.discipline: AdmissionDiscipline | None = None
-        self.queue_steps = QueueSteps()
+        self.queue_steps = QueueSteps(settings.stopwatch)
         self.rounds = 0
         self._decided: list[Place | Evict] = []
         """Decisions of the disciplines that were not handed out yet."""
@@ -198,7 +198,7 @@ class SchedulingLoop:
         began = settings.stopwatch() if settings.stopwatch is not None else 0.0
         plan = cycle(self.cluster, self.placement, now_s=now_s, seed=settings.seed, steps=steps, most=size.now)
         if settings.stopwatch is not None:
-            size.note(settings.stopwatch() - began, is_cut=plan.is_cut)
+            size.note(settings.stopwatch() - began, is_cut=plan.is_cut, reading_s=self.queue_steps.reading_s)
         return plan
 
     async def _until(self, due_s: float | None) -> None:

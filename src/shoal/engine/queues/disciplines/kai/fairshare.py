@@ -47,13 +47,12 @@ class Fairshare:
         self._seen: set[str] = set()
         """Gangs that were looked at: what their objects record of earlier processes counts no more."""
         self._kept: frozenset[str] = frozenset()
-        self._state: CycleState | None = None
         self._quiet: tuple[object, ...] | None = None
         """The facts under which nothing is left to decide; None while there may be."""
 
     def steps(self) -> tuple[Step, ...]:
         """The actions in their configured order."""
-        return (*(self._step(action) for action in self.actions), self._end)
+        return (self._open, *(self._step(action) for action in self.actions), self._end)
 
     def next_s(self) -> float | None:
         """When the passing of time alone may change a decision."""
@@ -68,14 +67,15 @@ class Fairshare:
             return partial(self._run, lambda cycle: evict_stale(cycle, self.stale_since_s, self._seen))
         return partial(self._run, ACTIONS[action])
 
-    def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
-        if self._state is not state:
-            self._state = state
-            if not self._is_quiet(state):
-                self._quiet = None
-                self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
-                self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
-            state.kept |= self._kept
+    def _open(self, state: CycleState) -> None:
+        """Read the jobs, if anything may have changed."""
+        if not self._is_quiet(state):
+            self._quiet = None
+            self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
+            self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+        state.kept |= self._kept
+
+    def _run(self, action: Callable[[FairshareCycle], None], _state: CycleState) -> None:
         if self._quiet is None and self.last is not None:
             action(self.last)
 

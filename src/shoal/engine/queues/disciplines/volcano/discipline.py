@@ -34,7 +34,6 @@ class Volcano:
         self._admit = admit
         self._configuration = configuration
         self._memory: dict[str, float] = {}
-        self._state: CycleState | None = None
         self.session: Session | None = None
         """The last session."""
         self._settled: Stamp | None = None
@@ -74,20 +73,23 @@ class Volcano:
 
     def steps(self) -> tuple[Step, ...]:
         """The actions of the configuration, in order."""
-        return (self.keep, *(partial(self._run, name) for name in self._configuration.actions))
+        return (self._open, *(partial(self._run, name) for name in self._configuration.actions))
 
     def keep(self, state: CycleState) -> None:
         """Keep the jobs from the steps of others."""
         state.kept |= frozenset(self._facts().jobs)
 
-    def _run(self, name: str, state: CycleState) -> None:
-        if self._state is not state or self.session is None:
-            self._state = state
-            self._rests = self.is_idle and self._settled_until_s > state.now_s
-            if self._rests:
-                return
+    def _open(self, state: CycleState) -> None:
+        """Read the jobs, if anything may have changed."""
+        self.keep(state)
+        self._rests = self.is_idle and self._settled_until_s > state.now_s
+        if not self._rests:
             self._settled = None
             self.session = Session(state, self._facts(), self._configuration, self._memory)
+
+    def _run(self, name: str, state: CycleState) -> None:
+        if self.session is None:
+            return
         if self._rests:
             return
         ACTIONS[name](self.session)
