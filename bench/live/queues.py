@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from bench.cluster import objects
+from bench.cluster.accounts import processor_s
 from bench.cluster.figures import Figure
 from bench.cluster.following import Follower
 from bench.cluster.storm import Ask, connections, storm
@@ -27,8 +29,15 @@ Queued = Callable[[Sequence[Ask]], tuple[list[Ask], list[Ask]]]
 """The objects that come first, and the pods in queues."""
 
 
-async def rate_of(kubeconfig: Path, log: Path, size: tuple[int, int], project: str = "") -> float:
-    """Bindings a second. `size`: nodes and pods."""
+class Backlog(NamedTuple):
+    rate: float
+    """Bindings a second."""
+    used_ms: float
+    """Time of the processor by bound pod, start of the program included."""
+
+
+async def backlog(kubeconfig: Path, log: Path, size: tuple[int, int], project: str = "") -> Backlog:
+    """`size`: nodes and pods."""
     nodes, pods = size
     target = Target(kubeconfig)
     lines = await connections(target, _IN_FLIGHT)
@@ -46,12 +55,13 @@ async def rate_of(kubeconfig: Path, log: Path, size: tuple[int, int], project: s
     try:
         await asyncio.wait_for(following, _PATIENCE_S)
         moments = sorted(follower.arrived.values())
+        used_s = processor_s(run.pid)
     finally:
         run.stop()
         follower.close()
         for line in lines:
             line.close()
-    return pods / (moments[-1] - moments[0])
+    return Backlog(pods / (moments[-1] - moments[0]), 1000 * used_s / pods)
 
 
 async def _serve(lines: Sequence[Connection], project: str) -> None:
@@ -70,16 +80,12 @@ async def _serve(lines: Sequence[Connection], project: str) -> None:
             await asyncio.sleep(0.1)
 
 
-def figure(project: str, plain: float, queued: float) -> Figure:
+def figure(project: str, plain: Backlog, queued: Backlog) -> Figure:
     name = {"kai": "KAI's", "volcano": "Volcano's"}[project]
-    beside = f"{queued:,.0f} a second, {plain:,.0f} without queues; {_QUEUES} queues"
-    return Figure(
-        f"bindings a second in {name} queues, of those without",
-        100 * queued / plain,
-        " %",
-        least=100 * _LEAST,
-        beside=beside,
-    )
+    rates = f"{queued.rate:,.0f} a second, {plain.rate:,.0f} without queues; {_QUEUES} queues"
+    used = f"processor per pod {queued.used_ms:.2f} and {plain.used_ms:.2f} ms"
+    what = f"bindings a second in {name} queues, of those without"
+    return Figure(what, 100 * queued.rate / plain.rate, " %", least=100 * _LEAST, beside=f"{rates}; {used}")
 
 
 def _plain(pods: Sequence[Ask]) -> tuple[list[Ask], list[Ask]]:

@@ -32,7 +32,7 @@ from bench.cluster.following import Follower, newest_revision
 from bench.cluster.storm import Ask, connections, storm
 from bench.cluster.wire import Connection, Target
 from bench.live.process import SCHEDULER, RunProcess
-from bench.live.queues import PROJECTS, figure, rate_of
+from bench.live.queues import PROJECTS, Backlog, backlog, figure
 from build.cluster_server import ServerProcess
 
 _IN_FLIGHT = 64
@@ -94,14 +94,14 @@ async def _figures(folder: Path, size: _Size, given: Path | None) -> list[Figure
 
 async def _queue_figures(folder: Path, size: _Size, projects: Sequence[str]) -> list[Figure]:
     """The first run compiles the modules for all that follow, so the runs without queues come last."""
-    rates: dict[str, float] = {}
-    for project in (*projects, ""):
-        for attempt in range(2):
+    best: dict[str, Backlog] = {}
+    for attempt in range(2):
+        for project in (*projects, ""):
             with _server(folder / f"{project or 'plain'}-{attempt}", None) as kubeconfig:
                 _note(f"a backlog in queues of {project}" if project else "a backlog without queues")
-                rate = await rate_of(kubeconfig, folder / "queues.log", (size.nodes, size.pods), project)
-                rates[project] = max(rates.get(project, 0.0), rate)
-    return [figure(project, rates[""], rates[project]) for project in projects]
+                found = await backlog(kubeconfig, folder / "queues.log", (size.nodes, size.pods), project)
+                best[project] = max(best.get(project, found), found)
+    return [figure(project, best[""], best[project]) for project in projects]
 
 
 @contextmanager

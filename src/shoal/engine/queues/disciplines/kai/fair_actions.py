@@ -189,7 +189,7 @@ class _VictimAction(ABC):
             if moved:
                 before = cycle.take_off(step.job, moved, returns=True)
                 cycle.put(step.job, [found.moved[pod] for pod in moved])
-                step.job.settled.update(moved)
+                step.job.settled = step.job.settled.union(moved)
                 for pod in moved:
                     _, row, grant = found.moved[pod]
                     moves.append(Move(pod, names[before[pod].row], names[row], grant, job.name))

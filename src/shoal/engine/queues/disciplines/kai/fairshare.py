@@ -47,6 +47,8 @@ class Fairshare:
         self._seen: set[str] = set()
         """Gangs that were looked at: what their objects record of earlier processes counts no more."""
         self._kept: frozenset[str] = frozenset()
+        self._cut: tuple[object, ...] | None = None
+        """The facts as the last cycle left them, if it ended before all jobs were looked at."""
         self._quiet: tuple[object, ...] | None = None
         """The facts under which nothing is left to decide; None while there may be."""
 
@@ -69,15 +71,19 @@ class Fairshare:
 
     def _open(self, state: CycleState) -> None:
         """Read the jobs, if anything may have changed."""
-        if not self._is_quiet(state):
+        if self.last is not None and self._cut is not None and self._cut == self._facts(state):
+            self.last.resume(state)
+        elif not self._is_quiet(state):
             self._quiet = None
             self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
             self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+        self._cut = None
         state.kept |= self._kept
 
-    def _run(self, action: Callable[[FairshareCycle], None], _state: CycleState) -> None:
+    def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
         if self._quiet is None and self.last is not None:
             action(self.last)
+            self._cut = self._facts(state) if state.is_cut else None
 
     def _end(self, state: CycleState) -> None:
         if self._quiet is None and not state.intentions:
