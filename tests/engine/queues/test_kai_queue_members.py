@@ -22,6 +22,7 @@ def test_a_pod_without_a_group_is_one_of_its_own_until_it_is_gone() -> None:
     assert (group.group.name, group.group.minimum, group.group.queue) == ("ns/p", 1, "team")
     assert isinstance(pod, PodArrived)
     assert pod.who.group == "ns/p"
+    assert members.translated(_pod("ns/p", "team")) == [pod], "the group is known"
     assert members.translated(PodGone("ns/p")) == [PodGone("ns/p"), GroupGone("ns/p")]
     assert members.translated(PodGone("ns/p")) == [PodGone("ns/p")]
 

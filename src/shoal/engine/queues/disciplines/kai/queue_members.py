@@ -22,8 +22,8 @@ class QueueMembers:
     def __init__(self, *, has_default: bool = False) -> None:
         """`has_default`: whether KAI's default queue exists."""
         self._has_default = has_default
-        self._alone: set[str] = set()
-        """Pods that are groups of their own."""
+        self._alone: dict[str, GroupFacts] = {}
+        """Pods that are groups of their own, as they were reported."""
         self._named: dict[str, str] = {}
         """Gang -> the queue that its pods name."""
         self._groups: dict[str, GroupFacts] = {}
@@ -39,7 +39,7 @@ class QueueMembers:
             self._groups.pop(event.name, None)
             self._named.pop(event.name, None)
         elif isinstance(event, PodGone) and event.key in self._alone:
-            self._alone.discard(event.key)
+            del self._alone[event.key]
             return [event, GroupGone(event.key)]
         return [event]
 
@@ -57,9 +57,12 @@ class QueueMembers:
         if not queue:
             return self._left_alone(event)
         if not who.group:
-            self._alone.add(event.key)
             facts = GroupFacts(event.key, 1, is_preemptible=who.is_preemptible, queue=queue)
-            return [GroupSeen(facts), replace(event, who=replace(who, group=event.key))]
+            grouped = replace(event, who=replace(who, group=event.key))
+            if self._alone.get(event.key) == facts:
+                return [grouped]
+            self._alone[event.key] = facts
+            return [GroupSeen(facts), grouped]
         found = self._left_alone(event)
         if self._named.get(who.group) != queue:
             self._named[who.group] = queue
@@ -71,7 +74,7 @@ class QueueMembers:
         """The pod is in a group by now, or names no queue."""
         if event.key not in self._alone:
             return [event]
-        self._alone.discard(event.key)
+        del self._alone[event.key]
         return [event, GroupGone(event.key)]
 
     def _in_queue(self, group: GroupFacts) -> GroupFacts:
