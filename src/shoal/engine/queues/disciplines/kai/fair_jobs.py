@@ -199,7 +199,7 @@ def jobs_of(cluster: Cluster, tree: QueueTree, amounts: PodAmounts) -> Iterator[
             continue
         priority, is_preemptible = facts.priority, facts.is_preemptible
         if priority is None or is_preemptible:
-            members = [*(pods[pod] for pod in gang.running), *(pending[pod] for pod in gang.waiting)]
+            members = [pods[pod] for pod in gang.running] + [pending[pod] for pod in gang.waiting]
             priority = max(each.priority for each in members) if priority is None else priority
             is_preemptible = is_preemptible and all(each.who.is_preemptible for each in members)
         turn = float("-inf") if gang.turn is None else float(gang.turn)
