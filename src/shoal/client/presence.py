@@ -79,6 +79,11 @@ class Presence:
         self._sign = sign
         self._namespace = namespace or sign.namespace
         self.is_there = False
+        self._then: list[Callable[[], None]] = []
+
+    def on_change(self, then: Callable[[], None]) -> None:
+        """`then` is called whenever the project starts or stops."""
+        self._then.append(then)
 
     async def look(self) -> None:
         """Check once; a missing or unreadable answer changes nothing."""
@@ -89,6 +94,8 @@ class Presence:
             return
         if (by is not None) != self.is_there:
             self.is_there = by is not None
+            for then in self._then:
+                then()
             does = self._sign.does
             reported = "decided" if does == "admission" else "told"
             state = f"runs in this cluster: {does} is left to it" if by else f"is gone: {does} is {reported} here"

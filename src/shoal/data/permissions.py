@@ -202,6 +202,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"delete,{READ},patch,update jobs @batch.volcano.sh",
         "get,patch,update jobs/status @batch.volcano.sh",
         "update jobs/finalizers @batch.volcano.sh",
+        # The configuration of Volcano's scheduler, where people have one.
+        f"{READ} configmaps =volcano-scheduler-configmap",
         # The pods of its jobs, and what their plugins put beside them.
         "create,delete,patch pods",
         "create,patch configmaps",

@@ -1,11 +1,7 @@
-"""Enqueues pod groups, and writes the statuses of pod groups and queues.
+"""Writes the statuses of pod groups and queues, from the pods and from the decisions of the scheduling loop.
 
-One loop handles all groups and queues a moment after something changed: whether a group is admitted depends on every
-other group of its queue, and a pass over the caches costs less than the writes that follow it. The loop reads
-everything from the objects, so a process that takes over after a crash decides the same. After a write conflict the
-loop decides again.
-
-Rejected: one loop per queue. Queues share the capability of their ancestors, so two loops at once would admit too much.
+One loop handles all groups and queues a moment after something changed: a pass over the caches costs less than the
+writes that follow it. After a write conflict the loop makes the statuses anew.
 """
 
 from __future__ import annotations
@@ -13,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
 
 import msgspec
 from msgspec.structs import replace
@@ -32,17 +27,18 @@ from shoal.controllers.volcano.group_status_writer import (
     next_status,
 )
 from shoal.controllers.volcano.names import SCHEDULER, reference
-from shoal.controllers.volcano.pod_conditions import GROUP_DELAY_S, MAX_WRITES, PendingGroupConditions
 from shoal.controllers.volcano.queue_status_writer import QueueStatusWriter
 from shoal.controllers.volcano.views import group_of, pod_of, queue_of
-from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate, enqueue
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResult, assess
 from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, QueuedPodGroup
-from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
+from shoal.engine.queues.disciplines.volcano.pod_counts import CountedGroup, GroupPodCounts, count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
+from shoal.engine.queues.disciplines.volcano.session_result import SessionResult
 from shoal.units.errors import ConflictError, ShoalError
 
 Write = Callable[[], Awaitable[None]]
+Decided = Callable[[Sequence[QueuedPodGroup]], SessionResult | None]
+"""What the last session decided about groups; None before the first."""
 _PASS: Key = ("", "round")
 _GATHER_S = 0.1
 _PARALLEL_WRITES = 32
@@ -55,9 +51,10 @@ class _PriorityClass(msgspec.Struct, rename="camel"):
     global_default: bool = False
 
 
-class EnqueueController:
-    def __init__(self, context: Context, is_volcano_absent: Callable[[], bool]) -> None:
+class StatusController:
+    def __init__(self, context: Context, is_volcano_absent: Callable[[], bool], decided: Decided) -> None:
         self._context = context
+        self._decided = decided
         self._is_volcano_absent = is_volcano_absent
         self._events = context.events.named(SCHEDULER)
         self._group_writer = GroupStatusWriter(context, self._events)
@@ -66,7 +63,6 @@ class EnqueueController:
         self._groups, self._queues = informers.of(VOLCANO_POD_GROUPS), informers.of(VOLCANO_QUEUES)
         self._classes, pods = informers.of(PRIORITY_CLASSES), informers.of(PODS)
         self._members = pods.index(_INDEX, groups_named)
-        self._pod_conditions = PendingGroupConditions(context, self._members)
         self._counts: dict[str, GroupPodCounts] = {}
         self._up_to_date: dict[Key, tuple[int, GroupPodCounts]] = {}
         """The version and the pod counts of each group whose status was up to date."""
@@ -101,26 +97,17 @@ class EnqueueController:
             return None
         queues = [queue for queue in map(queue_of, self._queues) if queue is not None]
         tree = QueueTree(queues)
+        writes: list[Write] = [partial(self._queue_writer.create, name) for name in self._queue_writer.missing(tree)]
         candidates = list(self._candidates())
-        decision = enqueue(tree, candidates)
-        writes: list[Write] = [write for one in candidates if (write := self._write_of(one, decision)) is not None]
-        updates = self._queue_writer.updates(tree, candidates, decision)
-        writes += [partial(self._queue_writer.write, update) for update in updates]
-        writes += [partial(self._queue_writer.create, name) for name in self._queue_writer.missing(tree)]
+        decision = self._decided([one.group for one in candidates])
+        if decision is not None:
+            writes += [write for one in candidates if (write := self._write_of(one, decision)) is not None]
+            updates = self._queue_writer.updates(tree, candidates, decision)
+            writes += [partial(self._queue_writer.write, update) for update in updates]
         await all_of(writes)
-        soon_s = await self._write_pod_conditions(candidates, decision)
-        return min(soon_s or SETTLE_S, SETTLE_S) if self._debounce.has_pending else soon_s
+        return SETTLE_S if self._debounce.has_pending else None
 
-    async def _write_pod_conditions(self, candidates: list[PodGroupCandidate], decision: EnqueueResult) -> float | None:
-        existing = {"/".join(item.key) for item in self._groups}
-        without_group, is_early = self._pod_conditions.without_group(existing, self._context.clock.seconds())
-        outdated = list(islice(chain(self._pod_conditions.outdated(candidates, decision), without_group), MAX_WRITES))
-        await all_of([partial(self._pod_conditions.write, *one) for one in outdated])
-        if len(outdated) == MAX_WRITES:
-            return _GATHER_S
-        return GROUP_DELAY_S if is_early else None
-
-    def _candidates(self) -> Iterator[PodGroupCandidate]:
+    def _candidates(self) -> Iterator[CountedGroup]:
         priorities, default = self._priorities()
         existing: set[str] = set()
         for item in self._groups:
@@ -135,7 +122,7 @@ class EnqueueController:
             if wanted and wanted not in priorities:
                 words = f'priorityclasses.scheduling.k8s.io "{wanted}" not found: the group has priority {default}'
                 self._warn(item, "PriorityClassNotFound", words)
-            yield PodGroupCandidate(group, self._counts_of(item), priorities.get(wanted, default))
+            yield CountedGroup(group, self._counts_of(item))
         self._forget(existing)
 
     def _forget(self, existing: set[str]) -> None:
@@ -168,7 +155,7 @@ class EnqueueController:
             about = reference(VOLCANO_POD_GROUPS, item.key, item.uid)
             self._events.record(about, reason, words, type_="Warning")
 
-    def _write_of(self, one: PodGroupCandidate, decision: EnqueueResult) -> Write | None:
+    def _write_of(self, one: CountedGroup, decision: SessionResult) -> Write | None:
         item = self._groups.get(*one.key)
         if item is None:
             return None
@@ -188,7 +175,7 @@ class EnqueueController:
         quota_message = refusal.message if is_stable and refusal is not None and refusal.is_quota else ""
         return partial(self._write, item, one.group, status, quota_message)
 
-    def _is_stable(self, one: PodGroupCandidate, result: GroupPhaseResult) -> bool:
+    def _is_stable(self, one: CountedGroup, result: GroupPhaseResult) -> bool:
         if result.is_ready or is_reported(one.group.status, result):
             self._debounce.clear(one.key)
             return True
