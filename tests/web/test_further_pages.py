@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection
 from decimal import Decimal
@@ -300,6 +301,37 @@ async def test_a_tenant_reads_of_a_proposal_what_becomes_of_its_own_pods() -> No
             headers = {"Authorization": "Bearer of-team"}
             async with client.get(f"{url}/what-if", params=parameters, headers=headers) as answer:
                 assert "vision/" not in await answer.text()
+
+
+class SlowReports(KnownReports):
+    """Compares once `go` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer, self.go = answered(), asyncio.Event()
+
+    async def what_if(self, proposal: Proposal) -> WhatIfAnswer:
+        found = await super().what_if(proposal)
+        await self.go.wait()
+        return found
+
+
+@pytest.mark.parametrize("part", ["why", "csv"])
+async def test_one_viewer_has_one_proposal_compared_at_a_time(part: str) -> None:
+    known = SlowReports()
+    async with served(cluster(), known, VIEWERS, sources()) as (url, client):
+        asked = [
+            asyncio.ensure_future(text_of(client, f"{url}/what-if", nodes=f"{count}xp5", **{part: "pods"}))
+            for count in range(1, 4)
+        ]
+        found = asyncio.ensure_future(text_of(client, f"{url}/what-if", "of-tenant", nodes="9xp5", **{part: "pods"}))
+        async with asyncio.timeout(30):
+            while len(known.proposals) < 2:
+                await asyncio.wait([*asked, found], timeout=0.01)
+        assert {one.nodes for one in known.proposals} > {"9xp5"}
+        known.go.set()
+        await asyncio.gather(*asked, found)
+    assert len(known.proposals) == 4
 
 
 async def test_a_proposal_that_cannot_be_is_a_sentence() -> None:

@@ -83,12 +83,19 @@ class PagesBeside:
         await _first_request(bound)
         # In a thread, because the API server answers meanwhile.
         await asyncio.to_thread(import_module, "shoal.cli.web_runs")
-        from shoal.cli.web_runs import serve_beside
+        from shoal.cli.web_runs import FurtherOptions, serve_beside
+
+        further = FurtherOptions(
+            self.history,
+            self.prices,
+            has_recorded_alerts=self.evaluates_alerts,
+            is_chosen=not self.is_usual,
+        )
 
         async with asyncio.TaskGroup() as group:
             if self.is_alone:
                 group.create_task(tasks.informers.run())
-            group.create_task(serve_beside(self, bound, tasks))
+            group.create_task(serve_beside(self.kubeconfig, further, bound, tasks))
 
 
 async def _first_request(bound: socket.socket) -> None:

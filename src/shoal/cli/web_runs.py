@@ -40,7 +40,6 @@ from shoal.web.site import Site
 if TYPE_CHECKING:
     import socket
 
-    from shoal.cli.web_beside import PagesBeside
     from shoal.client.clock import Clock
     from shoal.client.http.access import Access
     from shoal.client.port import Api
@@ -193,20 +192,14 @@ async def _serve(access: Access, run: WebRun, ready: Callable[[str], None]) -> N
         await api.close()
 
 
-async def serve_beside(cluster: PagesBeside, bound: socket.socket, tasks: ProcessTasks) -> None:
+async def serve_beside(kubeconfig: Path, further: FurtherOptions, bound: socket.socket, tasks: ProcessTasks) -> None:
     """On loopback, in the process of the cluster, until cancelled."""
     facts = LiveFacts(tasks.informers, tasks.clock, "Shoal")
     # A copy: the server closes its own, and the socket may be served again.
     settings = WebSettings(listening=bound.dup())
-    flags = ("--kubeconfig", str(cluster.kubeconfig))
-    further = FurtherOptions(
-        cluster.history,
-        cluster.prices,
-        has_recorded_alerts=cluster.evaluates_alerts,
-        is_chosen=not cluster.is_usual,
-    )
+    flags = ("--kubeconfig", str(kubeconfig))
     run = WebRun(settings, needs_token=False, flags=flags, further=further)
-    server, _ = web_server(facts, locate(cluster.kubeconfig), run, WallClock())
+    server, _ = web_server(facts, locate(kubeconfig), run, WallClock())
     await server.start()
     try:
         await facts.follow_optional_kinds(tasks.api)

@@ -70,9 +70,8 @@ class FleetPage:
     def _groups(self, tiles: Sequence[Tile], degrees: Degrees) -> list[TileGroup]:
         kinds: dict[str, dict[str, Markup]] = {}
         for tile in tiles:
-            kinds.setdefault(tile.node.kind, {})[tile_id(tile.node.name)] = self._tiles.of(
-                tile, degrees.get(tile.node.name, ())
-            )
+            name = tile.node.name
+            kinds.setdefault(tile.node.kind, {})[tile_id(name)] = self._tiles.of(tile, degrees.get(name, ()))
         return [TileGroup(kind or "other nodes", found) for kind, found in kinds.items()]
 
     def table(self, facts: DashboardFacts) -> DataTable:

@@ -56,6 +56,7 @@ class FurtherPages:
         self._capacity = CapacityPage(addressed)
         self._alerts = AlertsPage(addressed)
         self._what_if = WhatIfPage(addressed)
+        self._turns = ViewerTurns()
 
     async def page(self, name: str, viewing: Viewing, clock: Clock) -> WebPage | None:
         """None for a name that is none of these."""
@@ -93,10 +94,9 @@ class FurtherPages:
             # The pages that need the history say what is wrong with it.
             return {}
 
-    async def answer(self, viewing: Viewing, turns: ViewerTurns) -> Markup:
+    async def answer(self, viewing: Viewing) -> Markup:
         """Of a proposal. Raises ShoalError where there is none."""
-        async with turns.of(viewing.token):
-            page = await self._answered(viewing, await viewing.viewer())
+        page = await self._answered(viewing, await viewing.viewer())
         return joined(element("section", part) for part in page.parts.values())
 
     async def _cost_page(self, viewing: Viewing) -> WebPage:
@@ -166,7 +166,8 @@ class FurtherPages:
         proposal = proposal_of(viewing.query)
         if proposal.is_empty:
             raise UserError("nothing is proposed")
-        answer = await self._kept.of(("what if", proposal), _KEPT_S, lambda: self._reports.what_if(proposal))
+        async with self._turns.of(viewing.token):
+            answer = await self._kept.of(("what if", proposal), _KEPT_S, lambda: self._reports.what_if(proposal))
         if viewer.namespaces is not None:
             changes = () if answer.queues is None else answer.queues.changes
             names = [*(one.namespace for one in answer.pods), *(one.workload.partition("/")[0] for one in changes)]

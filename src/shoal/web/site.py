@@ -106,7 +106,7 @@ class Site:
         """What takes a while on a page. Raises ShoalError where there is none."""
         parts = [unquote(part) for part in path.strip("/").split("/") if part]
         if parts == [_PROPOSALS]:
-            return await self._further.answer(_Viewing(self, query, token), self._turns)
+            return await self._further.answer(_Viewing(self, query, token))
         if len(parts) != 3 or parts[0] not in _EXPLAINED:
             return element("p", "There is no explanation of this.")
         # The cluster decides with the viewer's own token what can be read.
