@@ -14,6 +14,7 @@ from bench import (
     agent_exporter,
     agent_plugin,
     autoscale,
+    burst,
     cost,
     dashboard,
     decode,
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     why.main([])
     print("\nnode planning")
     autoscale.main(["--quick"] if chosen.quick else [])
+    print("\nburst of a gang")
+    burst.main([])
     print("\nAPI server")
     cluster.main(["--quick"] if chosen.quick else [])
     print("\nliving cluster")

@@ -29,9 +29,16 @@ class ClaimConditions:
         self._claims = context.informers.of(NODE_CLAIMS)
         self._last_event_s: dict[str, float] = {}
         """By node: when a pod came or went."""
-        context.informers.of(PODS).on_change(self._pod_changed)
+        self._is_following = False
+
+    def follow_pods(self) -> None:
+        """From now on; pods that are there already are no event."""
+        self._context.informers.of(PODS).on_change(self._pod_changed)
+        self._is_following = True
 
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        if not self._is_following:
+            return
         were = nodes_of(before) if before is not None else ()
         are = nodes_of(after) if after is not None else ()
         if were != are:

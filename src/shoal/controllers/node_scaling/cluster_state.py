@@ -32,12 +32,17 @@ from shoal.client.served import Served
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
+from shoal.engine.reasons import Code
 from shoal.store.inventory import Inventory
 from shoal.store.watched.cluster import WatchedCluster, WatchSettings
 from shoal.store.watched.reading import document_of
 from shoal.units.errors import UserError
 
 _log = logging.getLogger("shoal.nodes")
+_OF_QUEUES: Final = (f"{Code.OVER_LIMIT}:", f"{Code.OVER_QUOTA}:")
+"""How the messages of pods begin that a queue of KAI holds: another node would not help them."""
+_QUEUE_IS_FULL: Final = "queue resource quota insufficient"
+"""The same of Volcano."""
 _KINDS: Final = (
     NODE_POOLS,
     NODE_CLAIMS,
@@ -113,7 +118,8 @@ def _read(kind: Kind, item: Item) -> Document | UserError:
 
 
 def unschedulable(inventory: Inventory) -> dict[str, Pod]:
-    """The pods that a scheduler has refused, and that wait for nothing but nodes, by namespace and name."""
+    """The pods that a scheduler has refused for lack of a node, by namespace and name. One that a queue holds back
+    would not run on a new node either."""
     return {each.value.metadata.key: each.value for each in inventory.of(Pod) if _needs_node(each.value)}
 
 
@@ -121,4 +127,6 @@ def _needs_node(pod: Pod) -> bool:
     if pod.spec.node_name or pod.is_finished() or pod.is_terminating() or pod.status.nominated_node_name:
         return False
     condition = find_condition(pod.status.conditions, "PodScheduled")
-    return condition is not None and condition.status == "False" and condition.reason == "Unschedulable"
+    if condition is None or condition.status != "False" or condition.reason != "Unschedulable":
+        return False
+    return not (condition.message.startswith(_OF_QUEUES) or _QUEUE_IS_FULL in condition.message)

@@ -143,12 +143,6 @@ class NodeScalingController:
         self._loop.need(kind, NODE_CLAIMS, NODES, PODS)
         for each in (kind, NODE_CLAIMS):
             self._context.informers.of(each).on_change(lambda _before, _after: self._changed())
-        for each, is_relevant in ((NODES, is_relevant_node), (PODS, is_relevant_pod)):
-            self._context.informers.of(each).on_change(
-                lambda before, after, is_relevant=is_relevant: (  # type: ignore[misc]
-                    self._changed() if is_relevant(before, after) else None
-                )
-            )
         self._found.set()
         self._wake()
 
@@ -194,6 +188,14 @@ class NodeScalingController:
             kind = self._pools or NODE_POOLS
             self._state = ScalingState(self._context, self._served, self._schedulers, kind, self._wake)
             await self._state.synced()
+            # Without NodePools, the changes of pods are not even read.
+            self._facts.follow_pods()
+            for each, is_relevant in ((NODES, is_relevant_node), (PODS, is_relevant_pod)):
+                self._context.informers.of(each).on_change(
+                    lambda before, after, is_relevant=is_relevant: (  # type: ignore[misc]
+                        self._changed() if is_relevant(before, after) else None
+                    )
+                )
         return self._state
 
     async def _world(self, inventory: Inventory, claims: Sequence[NodeClaim], pools: Mapping[str, Item]) -> _World:
