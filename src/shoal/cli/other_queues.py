@@ -16,8 +16,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
-from shoal.engine.queues.disciplines.volcano.amounts import Figures
-from shoal.engine.queues.disciplines.volcano.queue_forest import GPU
+from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues
