@@ -64,7 +64,7 @@ _ENTRIES = (
         "web",
         "shoal.cli.web:web",
         _LOOK,
-        "Serve pages about the cluster to browsers: the fleet, queues, workloads and nodes, as they change.",
+        "Serve pages about the cluster to browsers: fleet, queues, workloads, costs and alerts, as they change.",
     ),
     CommandEntry(
         "explain",

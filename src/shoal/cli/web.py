@@ -94,7 +94,7 @@ class WebOptions:
 
 @with_options
 def web(options: WebOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
-    """Serve pages about the cluster to browsers: fleet, queues, workloads, costs, capacity and alerts, as they change.
+    """Serve pages about the cluster to browsers: fleet, queues, workloads, costs and alerts, as they change.
 
     Nothing can be changed with these pages.
     """
