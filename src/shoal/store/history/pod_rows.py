@@ -37,7 +37,10 @@ from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
 
 TEAM_LABELS = ("shoal.dev/team", "team")
-_QUEUES = ("kueue.x-k8s.io/queue-name", "kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name")
+_QUEUES = (
+    *("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name"),  # the second: of pods of admitted jobs
+    *("kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name"),
+)
 _NOISE = ("pod-template-hash", "controller-uid", "controller-revision-hash", "batch.kubernetes.io/", "job-name")
 _MOST_LABELS = 24
 _NVIDIA = "nvidia.com/"
