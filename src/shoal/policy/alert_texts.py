@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 
-_PART = re.compile(r"\{\{\s*(?P<action>[^{}]{1,200}?)\s*\}\}")
+_PART = re.compile(r"\{\{(?P<action>[^{}]{1,200})\}\}")
 _LABEL = "$labels."
 
 
@@ -25,7 +25,7 @@ def rendered(template: str, labels: Mapping[str, str], value: float) -> str:
         if shown:
             parts.append(template[at : found.start()])
         at = found.end()
-        action = found["action"]
+        action = found["action"].strip()
         if action.startswith("with "):
             dot = _label(action.removeprefix("with ").strip(), labels)
             shown = bool(dot)

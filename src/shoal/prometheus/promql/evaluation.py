@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import operator
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -30,6 +29,7 @@ from shoal.prometheus.promql.trees import (
     SeriesSelector,
     Subquery,
 )
+from shoal.units.linear_patterns import compile_linear
 
 
 class VectorPart(NamedTuple):
@@ -125,7 +125,6 @@ class Evaluation:
         """Vectors of subqueries by the id of the tree and the moment."""
         self._trees: dict[int, Expression] = {}
         """Those of `_steps`: kept, because their id is the key."""
-        self._patterns: dict[str, re.Pattern[str]] = {}
 
     def vector(self, tree: Expression, at_ms: int) -> Vector:
         """A number is a vector with one part and no labels. Raises PromqlError where labels match several times."""
@@ -176,10 +175,7 @@ class Evaluation:
         value = labels.get(matcher.name)
         if matcher.comparison in ("=", "!="):
             return (value == matcher.value) == (matcher.comparison == "=")
-        pattern = self._patterns.get(matcher.value)
-        if pattern is None:
-            pattern = self._patterns[matcher.value] = re.compile(matcher.value)
-        return (pattern.fullmatch(value) is not None) == (matcher.comparison == "=~")
+        return compile_linear(matcher.value).is_all(value) == (matcher.comparison == "=~")
 
     def _current(self, tree: SeriesSelector, at: int) -> Vector:
         at -= tree.offset_ms

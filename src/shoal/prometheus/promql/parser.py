@@ -3,7 +3,6 @@ the labels of matchings, and names of functions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, cast
 
@@ -22,6 +21,7 @@ from shoal.prometheus.promql.trees import (
     Subquery,
     Text,
 )
+from shoal.units.linear_patterns import PatternError, compile_linear
 
 T = TypeVar("T")
 ValueType = Literal["scalar", "vector", "range", "text"]
@@ -340,8 +340,8 @@ class _Parser:
         comparison, value = cast("Comparison", token.text), self.expect("text", "").text
         if comparison in ("=~", "!~"):
             try:
-                re.compile(value)
-            except re.error as error:
+                compile_linear(value)
+            except PatternError as error:
                 raise PromqlError(f"{value!r} is no regular expression: {error}") from None
         return LabelMatcher(name, comparison, value)
 
@@ -363,5 +363,5 @@ def _is_selective(matcher: LabelMatcher) -> bool:
         return bool(matcher.value)
     if matcher.comparison == "!=":
         return not matcher.value
-    does_match = re.fullmatch(matcher.value, "") is not None
+    does_match = compile_linear(matcher.value).is_all("")
     return not does_match if matcher.comparison == "=~" else does_match

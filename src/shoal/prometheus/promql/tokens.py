@@ -6,12 +6,12 @@ import re
 from typing import Literal, NamedTuple
 
 TokenKind = Literal["number", "duration", "name", "text", "operator", "end"]
-_SPACE = re.compile(r"(?:\s|#[^\n]*)+")
-_DURATION = re.compile(r"(?:[0-9]+(?:ms|[smhdwy]))+(?![A-Za-z0-9_])")
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPACE = re.compile(r"\s+|#[^\n]*")
+_DURATION = re.compile(r"(?:[0-9]+(?:ms|m(?!s)|[shdwy]))+(?![A-Za-z0-9_])")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_:]*|:[A-Za-z0-9_:]+")
 _OPERATOR = re.compile(r"==|!=|<=|>=|=~|!~|[-+*/%^=<>(){}\[\],:@]")
-_PART = re.compile(r"([0-9]+)(ms|[smhdwy])")
+_PART = re.compile(r"([0-9]+)(ms|m(?!s)|[shdwy])")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
 _LONGEST = 65_536
@@ -49,7 +49,11 @@ def tokens_of(expression: str) -> list[Token]:
 
 def milliseconds(duration: str) -> int:
     """Of a token of the kind `duration`."""
-    return sum(int(amount) * _UNIT_MS[unit] for amount, unit in _PART.findall(duration))
+    total = at = 0
+    while found := _PART.match(duration, at):
+        total += int(found[1]) * _UNIT_MS[found[2]]
+        at = found.end()
+    return total
 
 
 def _token(expression: str, at: int, *, is_in_brackets: bool) -> Token:
