@@ -36,6 +36,8 @@ class Volcano:
         self._memory: dict[str, float] = {}
         self.session: Session | None = None
         """The last session."""
+        self._cut: Stamp | None = None
+        """The facts as the last session left them, if its cycle ended before all jobs were looked at."""
         self._settled: Stamp | None = None
         """What the facts were when the last session ended."""
         self._settled_until_s = 0.0
@@ -87,7 +89,10 @@ class Volcano:
         """Read the jobs, if anything may have changed."""
         self.keep(state)
         self._rests = self.is_idle and self._settled_until_s > state.now_s
-        if not self._rests:
+        goes_on, self._cut = self._cut is not None and self._cut == self._stamp(state.cluster), None
+        if goes_on and self.session is not None:
+            self.session.resume(state)
+        elif not self._rests:
             self._settled = None
             self.session = Session(state, self._facts(), self._configuration, self._memory)
 
@@ -99,6 +104,7 @@ class Volcano:
         ACTIONS[name](self.session)
         if name == ENQUEUE:
             self._admit(self.session.enqueued)
+        self._cut = self._stamp(state.cluster) if state.is_cut else None
         if name == self._configuration.actions[-1]:
             self._settled = self._stamp(state.cluster)
             self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)

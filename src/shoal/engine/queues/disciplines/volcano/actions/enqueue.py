@@ -13,7 +13,7 @@ from shoal.engine.queues.disciplines.volcano.session import Session
 def enqueue(session: Session) -> None:
     jobs: dict[str, list[tuple[Key, JobState]]] = {}
     for job in session.jobs.values():
-        if job.facts.is_enqueued:
+        if job.facts.is_enqueued or job.name in session.enqueued:
             continue
         if fault := session.forest.refusal(job.queue):
             session.refusals[job.name] = fault
