@@ -27,6 +27,8 @@ def test_the_port_is_kept(tmp_path: Path, guarantee: Callable[[CloudUnderTest], 
             cloud = SimulatedCloud(cluster.api, cluster.clock, settings)
             exhausted = InstanceRequest("many", "p5.48xlarge", "us-east-1b", "on-demand", 4)
             await guarantee(CloudUnderTest(cloud, pool_of("p5.48xlarge"), exhausted))
+            await cluster.pass_time(settings.at_s("running"))
+            assert {each.state for each in await cloud.instances()} <= {"running"}
 
     story()
 
