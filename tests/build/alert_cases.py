@@ -71,6 +71,10 @@ def budget(spent: float, forecast: float) -> Series:
     )
 
 
+def refused(values: str, reason: str = "no capacity") -> Series:
+    return one("shoal_node_scaling_refused_requests_total", values, f'reason="{reason}"')
+
+
 FIRES: list[tuple[str, Series, str]] = [
     ("GPUHighTemperature", one(TEMP, "86x20"), "5m"),
     ("GPULowUtilization", one(USE, "9x100"), "30m"),
@@ -90,6 +94,8 @@ FIRES: list[tuple[str, Series, str]] = [
     ("QuotaNotReturned", quota(4, 2), "31m"),
     ("GPUFragmentationHigh", states(4), "31m"),
     ("GangWaitsForFreeGPUs", gangs(1, 0), "16m"),
+    ("CapacityRefused", refused("0x40 1x20"), "23m"),
+    ("CapacityRefused", refused("_x10 1x20"), "8m"),
     ("BudgetExceeded", budget(1.01, 2), "6m"),
     ("BudgetAtRisk", budget(0.5, 1.1), "61m"),
     ("UnsavedWorkOnSpotNode", unsaved(1801, 1), "6m"),
@@ -122,6 +128,9 @@ DOES_NOT: list[tuple[str, Series, str]] = [
     ("QuotaNotReturned", quota(4, 8), "40m"),
     ("GPUFragmentationHigh", states(1), "40m"),
     ("GangWaitsForFreeGPUs", gangs(0, 5), "40m"),
+    ("CapacityRefused", refused("0x60"), "40m"),
+    ("CapacityRefused", refused("3x60"), "40m"),
+    ("CapacityRefused", refused("0+1x60", "throttled"), "40m"),
     ("BudgetExceeded", budget(1, 2), "40m"),
     ("BudgetAtRisk", budget(0.5, 1), "90m"),
     ("BudgetAtRisk", budget(1.2, 2), "90m"),

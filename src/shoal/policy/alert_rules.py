@@ -140,6 +140,7 @@ _GPU_ALERTS = (
         "shoal top shows who holds them. End what is not used, or let it use a part of a GPU.",
     ),
 )
+_REFUSED = 'shoal_node_scaling_refused_requests_total{reason="no capacity"}'
 _SCHEDULING_ALERTS = (
     AlertRule(
         "GangWaitsForFreeGPUs",
@@ -149,6 +150,17 @@ _SCHEDULING_ALERTS = (
         "Gangs wait although enough GPUs are free",
         "{{ $value }} gangs wait although as many GPUs are free as their missing pods need.",
         "shoal why GANG says what is missing: GPUs on one node or in one domain, quota, or a rule that no node meets.",
+    ),
+    AlertRule(
+        "CapacityRefused",
+        # A counter that has just appeared has no increase yet.
+        f"(increase({_REFUSED}[15m]) > 0) or (({_REFUSED} > 0) unless ({_REFUSED} offset 15m))",
+        "1m",
+        "warning",
+        "The cloud has no capacity for nodes that pods wait for",
+        "The cloud has refused requests for nodes within 15 minutes, because it has no such capacity.",
+        "shoal scale plan says which nodes are wanted. Allow more instance types, zones or capacity types in the "
+        "NodePool, or use a reservation.",
     ),
     AlertRule(
         "UnsavedWorkOnSpotNode",
