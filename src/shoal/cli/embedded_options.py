@@ -196,6 +196,9 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
                 fix = "leave out --no-controllers, --scheduler, --no-foreign-kinds, --processes and --this-machine"
                 raise UserError(what, fix=fix)
             return None
+        if self.snapshot is not None and not self.cloud:
+            # The machines of a copied cluster are in another cloud.
+            return None
         from shoal.cli.cloud_file import cloud_of_file
 
         return cloud_of_file(self.cloud)

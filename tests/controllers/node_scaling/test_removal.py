@@ -7,7 +7,7 @@ from typing import Any
 
 from build.scaled_clusters import ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
-from shoal.client.ecosystem_kinds import NODE_POOLS
+from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
 from shoal.client.item import Obj
 from shoal.client.kind import DEPLOYMENTS, DISRUPTION_BUDGETS, NODES, PODS
 from shoal.client.presence import KARPENTER, Presence
@@ -136,3 +136,20 @@ async def test_nothing_is_done_while_karpenter_runs(tmp_path: Path) -> None:
         assert world.cloud.requests == []
         await world.cluster.delete(DEPLOYMENTS, "karpenter", namespace="kube-system")
         await world.until_running("solo", 1, within_s=120)
+
+
+@virtual
+async def test_a_claim_of_karpenter_and_its_node_are_left_alone(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path) as world:
+        await world.add_pool(disruption=AFTER_30_S)
+        spec = {"requirements": [], "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d"}}
+        labels = {"karpenter.sh/nodepool": "gpu", "node.kubernetes.io/instance-type": "p5.48xlarge"}
+        await world.cluster.create(NODE_CLAIMS, {"metadata": {"name": "old", "labels": labels}, "spec": spec})
+        since = "2025-01-01T00:00:00Z"
+        launched = {"type": "Launched", "status": "True", "reason": "Launched", "lastTransitionTime": since}
+        status = {"providerID": "aws:///a/i-1", "nodeName": "old", "conditions": [launched]}
+        await world.cluster.patch(NODE_CLAIMS, "old", {"status": status}, "status")
+        await world.cluster.create(NODES, {"metadata": {"name": "old", "labels": labels}})
+        await world.cluster.pass_time(300)
+        assert [node["metadata"]["name"] for node in await world.nodes()] == ["old"]
+        assert [claim["metadata"]["name"] for claim in await world.claims()] == ["old"]

@@ -77,6 +77,11 @@ class NodeClaim(msgspec.Struct, frozen=True):
         return labels.get(INSTANCE_TYPE_LABEL, ""), labels.get(ZONE_LABEL, ""), labels.get(CAPACITY_TYPE_LABEL, "")
 
     @property
+    def is_own(self) -> bool:
+        """Whether Shoal wrote it."""
+        return GROUP in self.annotations
+
+    @property
     def group(self) -> str:
         return self.annotations.get(GROUP, self.name)
 

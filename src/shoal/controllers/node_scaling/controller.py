@@ -157,7 +157,7 @@ class NodeScalingController:
 
     async def _reconcile(self, _: Key) -> float | None:
         pools = {item.name: item for item in self._context.informers.of(self._pools or NODE_POOLS)}
-        claims = [claim_of(item.obj()) for item in self._context.informers.of(NODE_CLAIMS)]
+        claims = self._claims_now()
         if (not pools and not claims) or any(one.is_there for one in self._others):
             self.figures = NodeScalingFigures()
             return None
@@ -181,7 +181,10 @@ class NodeScalingController:
         return min((each for each in soonest if each is not None), default=_EVERY_S if claims else None)
 
     def _claims_now(self) -> list[NodeClaim]:
-        return [claim_of(item.obj()) for item in self._context.informers.of(NODE_CLAIMS)]
+        """The NodeClaims that this controller wrote. Those of Karpenter have instances that it does not know: they
+        count as nodes, and nothing is done to them."""
+        claims = (claim_of(item.obj()) for item in self._context.informers.of(NODE_CLAIMS))
+        return [claim for claim in claims if claim.is_own]
 
     async def _ready_state(self) -> ScalingState:
         if self._state is None:
