@@ -41,6 +41,8 @@ Decided = Callable[[Sequence[QueuedPodGroup]], SessionResult | None]
 """What the last session decided about groups; None before the first."""
 _PASS: Key = ("", "round")
 _GATHER_S = 0.1
+_QUEUES_EVERY_S = 0.5
+"""What queues hold changes with every binding, and their statuses are not written for each."""
 _PARALLEL_WRITES = 32
 _GROUP = GROUP.encode()
 _INDEX = "volcano group"
@@ -66,6 +68,8 @@ class StatusController:
         self._counts: dict[str, GroupPodCounts] = {}
         self._up_to_date: dict[Key, tuple[int, GroupPodCounts]] = {}
         """The version and the pod counts of each group whose status was up to date."""
+        self._queues_s = float("-inf")
+        """When the statuses of queues were written last."""
         self._debounce = MessageDebounce()
         self._warned: set[tuple[str, str]] = set()
         """Warnings already recorded about groups: uid and message."""
@@ -102,9 +106,15 @@ class StatusController:
         decision = self._decided([one.group for one in candidates])
         if decision is not None:
             writes += [write for one in candidates if (write := self._write_of(one, decision)) is not None]
+        now_s = self._context.clock.seconds()
+        are_queues_due = now_s >= self._queues_s + _QUEUES_EVERY_S
+        if decision is not None and are_queues_due:
+            self._queues_s = now_s
             updates = self._queue_writer.updates(tree, candidates, decision)
             writes += [partial(self._queue_writer.write, update) for update in updates]
         await all_of(writes)
+        if not are_queues_due:
+            return self._queues_s + _QUEUES_EVERY_S - now_s
         return SETTLE_S if self._debounce.has_pending else None
 
     def _candidates(self) -> Iterator[CountedGroup]:
