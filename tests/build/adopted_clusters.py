@@ -14,6 +14,7 @@ from shoal.client.kind import (
     LEASES,
     NAMESPACES,
     PODS,
+    SERVICES,
     Kind,
 )
 from shoal.client.port import Patch
@@ -53,6 +54,12 @@ def webhook(name: str, space: str = SPACE, group: str = "kueue.x-k8s.io") -> Obj
     }
 
 
+def webhook_service(pods: dict[str, str], name: str = "kueue-webhook-service", space: str = SPACE) -> Obj:
+    """The Service behind `webhook`, for the pods with these labels."""
+    ports = [{"port": 443, "targetPort": 9443, "protocol": "TCP"}]
+    return {"metadata": {"name": name, "namespace": space}, "spec": {"selector": pods, "ports": ports}}
+
+
 def deployment(name: str, replicas: int = 1, **meta: Any) -> Obj:
     labels = {"control-plane": name}
     container = {"name": "manager", "image": f"{name}:v1"}
@@ -61,7 +68,8 @@ def deployment(name: str, replicas: int = 1, **meta: Any) -> Obj:
     return {"metadata": {"name": name, **meta}, "spec": spec}
 
 
-async def add_kueue(cluster: SmallCluster, *, replicas: int = 2) -> None:
+async def add_kueue(cluster: SmallCluster, *, replicas: int = 2, controller: str = CONTROLLER) -> None:
+    """`controller`: the name of its Deployment, with the name of a Helm release before the usual one."""
     await cluster.create(NAMESPACES, {"metadata": {"name": SPACE}}, "")
     for file, table in tables():
         for definition in definitions_of(file, table) if table.project == "kueue" else ():
@@ -70,7 +78,8 @@ async def add_kueue(cluster: SmallCluster, *, replicas: int = 2) -> None:
                 definition["spec"]["conversion"] = {"strategy": "Webhook", "webhook": hook}
             definition["metadata"].pop("labels", None)
             await cluster.create(DEFINITIONS, definition, "")
-    await cluster.create(DEPLOYMENTS, deployment(CONTROLLER, replicas), SPACE)
+    await cluster.create(DEPLOYMENTS, deployment(controller, replicas), SPACE)
+    await cluster.create(SERVICES, webhook_service({"control-plane": controller}), SPACE)
     await cluster.create(DEPLOYMENTS, deployment("kueueviz", 1), SPACE)
     hooks = [webhook("vworkload.kb.io"), webhook("vother.example.com", "other")]
     await cluster.create(VALIDATING, {"metadata": {"name": "kueue-validating"}, "webhooks": hooks}, "")

@@ -17,7 +17,7 @@ from typing import Any
 
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.context import Context, Controller
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
+from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, NVIDIA_DRIVERS
 from shoal.client.informers import Informers
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONTROLLER_REVISIONS, DAEMON_SETS, DEFINITIONS, NODES, PODS, Kind
@@ -74,6 +74,18 @@ class UpgradingCluster:
         spec = {"driver": {"upgradePolicy": {"autoUpgrade": True, **fields}}}
         await self.cluster.create(CLUSTER_POLICIES, {"metadata": {"name": "cluster-policy"}, "spec": spec})
 
+    async def add_nvidia_driver(self, name: str, written: Any, nodes: str) -> None:
+        """An NVIDIADriver with this upgrade policy, for the nodes with the label `pool` of this value, and its
+        DaemonSet."""
+        spec = {"nodeSelector": {"pool": nodes}, **({} if written is None else {"upgradePolicy": written})}
+        made = await self.cluster.create(NVIDIA_DRIVERS, {"metadata": {"name": name}, "spec": spec})
+        owner = {"apiVersion": "nvidia.com/v1alpha1", "kind": "NVIDIADriver", "name": name}
+        owners = [{**owner, "uid": made["metadata"]["uid"], "controller": True}]
+        labels = {**DRIVER_APP, "pool": name}
+        pod = {"nodeSelector": {"pool": nodes}, "containers": [{"name": "c", "image": "x"}]}
+        body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+        await self.cluster.create(DAEMON_SETS, {"metadata": {"name": name, "ownerReferences": owners}, "spec": body})
+
     async def publish(self, revision: str) -> None:
         """The DaemonSet of the driver gets a new revision."""
         self.current = revision
@@ -117,7 +129,11 @@ class UpgradingCluster:
     # -- the other programs -------------------------------------------------------------------------------------------
 
     async def prepare(self, names: tuple[str, ...], *, has_validator: bool) -> None:
-        kinds = ("clusterpolicies.nvidia.com", "misplacedclusterpolicies.config.openshift.io")
+        kinds = {
+            "clusterpolicies.nvidia.com",
+            "nvidiadrivers.nvidia.com",
+            "misplacedclusterpolicies.config.openshift.io",
+        }
         for definition in definitions():
             if definition["metadata"]["name"] in kinds:
                 await self.cluster.create(DEFINITIONS, definition)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from shoal.api.run_configuration import LeaderElectionRules, RunConfiguration
 from shoal.cli.main import main
@@ -208,6 +209,7 @@ def test_a_name_without_a_profile_is_served_by_the_first_and_told_so(
 
 LEASES = {
     "the operator alone has its own": (("operator",), "shoal", "shoal-operator"),
+    "the recorder alone has its own": (("history",), "shoal", "shoal-history"),
     "beside other parts it shares theirs": (("operator", "advisor"), "shoal", "shoal"),
     "the name of a file is kept": (("operator",), "mine", "mine"),
     "the usual parts": ((), "shoal", "shoal"),
@@ -219,3 +221,18 @@ def test_the_name_of_the_lease(case: str) -> None:
     controllers, name, expected = LEASES[case]
     own = RunConfiguration(controllers=controllers, leader_election=LeaderElectionRules(resource_name=name))
     assert _with_lease(own).leader_election.resource_name == expected
+
+
+def test_the_part_history_needs_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--controllers", "history"]) == 2
+    line = "--controllers: the part history has no folder; name one with --history DIR"
+    assert line in capsys.readouterr().err
+
+
+def test_a_process_that_only_records_says_that_it_changes_nothing() -> None:
+    own = _with_lease(RunConfiguration(controllers=("history",)))
+    choice = structs.replace(run_choice(RunFiles()), own=own, controllers=("history",))
+    assert start_line(choice) == (
+        "starting history in all namespaces; only reads the cluster, and records while it holds the Lease "
+        "kube-system/shoal-history"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from build.adopted_clusters import CONTROLLER, SPACE, deployment, webhook
+from build.adopted_clusters import CONTROLLER, SPACE, deployment, service, webhook, webhook_service
 from shoal.install.adoption.facts import AdoptionFacts
 from shoal.install.adoption.plan import AdoptionPlan, adoption_plan
 from shoal.install.adoption.plan_text import plan_lines
@@ -225,6 +225,52 @@ def test_a_program_that_would_start_the_controller_again_is_named(meta: Obj, who
     facts = msgspec.structs.replace(_facts(KUEUE), deployments=(_stopped(KUEUE, CONTROLLER, **meta),))
     (warning,) = _plan(KUEUE, facts).findings
     assert (warning.level, who in warning.what) == ("warning", True)
+
+
+def _asked(project: AdoptedProject, facts: AdoptionFacts, pods: dict[str, str], hook: Obj) -> AdoptionFacts:
+    """The API server asks a Service with this selector about kinds of the project."""
+    service = webhook_service(pods, space=project.namespace)
+    return msgspec.structs.replace(
+        facts,
+        services=(service,),
+        hooks=({"kind": "ValidatingWebhookConfiguration", "metadata": {"name": "v"}, "webhooks": [hook]},),
+    )
+
+
+def test_the_controllers_of_a_helm_release_are_found_by_the_service_of_their_webhook() -> None:
+    names = ("prod-controllers", "other-scheduler", "prod-scheduler", "prod-admission", "dashboard")
+    facts = msgspec.structs.replace(
+        _facts(VOLCANO, queues=[_obj("q")]), deployments=tuple(_stopped(VOLCANO, name) for name in names)
+    )
+    assert _plan(VOLCANO, facts).stopped == ()
+    asked = webhook("vjob.volcano.sh", VOLCANO.namespace, "batch.volcano.sh")
+    led = _asked(VOLCANO, facts, {"control-plane": "prod-admission"}, asked)
+    assert [one.name for one in _plan(VOLCANO, led).stopped] == ["prod-scheduler", "prod-controllers", "prod-admission"]
+
+
+def test_a_service_that_is_not_asked_about_the_kinds_of_the_project_names_no_controller() -> None:
+    facts = msgspec.structs.replace(
+        _facts(KUEUE, clusterqueues=[_obj("cq")]), deployments=(_stopped(KUEUE, "policies"),)
+    )
+    for pods, group in (({"control-plane": "policies"}, "apps"), ({}, "kueue.x-k8s.io")):
+        asked = _asked(KUEUE, facts, pods, webhook("x", group=group))
+        assert _plan(KUEUE, asked).stopped == ()
+
+
+def test_a_project_in_another_namespace_is_found_by_the_conversion_of_its_objects() -> None:
+    def converted(space: str) -> Obj:
+        conversion = {"strategy": "Webhook", "webhook": {"clientConfig": service("/convert", space)}}
+        spec = {"group": "kueue.x-k8s.io", "versions": [{}, {}], "conversion": conversion}
+        return {"metadata": {"name": "workloads.kueue.x-k8s.io"}, "spec": spec}
+
+    facts = msgspec.structs.replace(_facts(KUEUE, clusterqueues=[_obj("cq")]), deployments=())
+    other = _asked(KUEUE, facts, {}, webhook("x", "policies"))
+    assert _plan(KUEUE, other).errors == []
+    (error,) = _plan(KUEUE, msgspec.structs.replace(facts, definitions=(converted("batch"),))).errors
+    assert str(error) == (
+        "Kueue is in the namespace batch, and Shoal looks for it in kueue-system; set config.namespaces.kueue=batch"
+    )
+    assert _plan(KUEUE, msgspec.structs.replace(facts, definitions=(converted(SPACE),))).errors == []
 
 
 def test_the_plan_is_shown_in_chapters_and_as_a_document() -> None:

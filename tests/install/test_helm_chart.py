@@ -59,6 +59,13 @@ VALUES = {
     "pod autoscaling without network policies": (
         "{podAutoscaling: {enabled: true}, networkPolicies: {enabled: false}, operator: {enabled: false}}"
     ),
+    "a history": "{history: {enabled: true}, metrics: {serviceMonitor: {enabled: true}}}",
+    "a history with values": (
+        "{history: {enabled: true, size: 20Gi, storageClass: fast, accessMode: ReadWriteOncePod}, labels: {team: ml}, "
+        "imagePullSecrets: [a], networkPolicies: {enabled: false}, operator: {enabled: false}, nodeSelector: {a: b}, "
+        "metrics: {serviceMonitor: {enabled: true}}, image: {tag: t1}, resources: {limits: {memory: 1Gi}}}"
+    ),
+    "a history beside the observer": "{history: {enabled: true}, observe: {enabled: true}}",
     "names of guides": (
         "{nodeFeatureDiscovery: {enabled: false}, mig: {config: all-1g.10gb}, mps: {enabled: true, replicas: 8}, "
         "toolkit: {version: 1.17.4}}"
@@ -110,6 +117,7 @@ _CHECKED = (
     "managerConfig.controllerManagerConfigYaml",
     "crds.projects",
     "observe.enabled",
+    "history.size",
 )
 """Their values have rules, or leave out what the others set."""
 
@@ -129,7 +137,7 @@ def test_the_pods_programs_accept_their_configuration_and_arguments_for(text: st
     pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
     assert pods
     for pod in pods:
-        if pod["serviceAccountName"] == "shoal-observer":
+        if pod["serviceAccountName"] in ("shoal-observer", "shoal-history"):
             assert main([*pod["containers"][0]["args"], "--help"]) == 0
             continue
         config = configs[pod["volumes"][0]["configMap"]["name"]]

@@ -150,3 +150,21 @@ def test_a_misspelled_field_is_a_warning() -> None:
     assert read_nvidia_driver("x", "", {"nodeSelectr": {}, "gds": {"enabled": True}}).warnings == (
         "spec.nodeSelectr: unknown field; did you mean nodeSelector?; it has no effect",
     )
+
+
+def _drains_by_force(found: DriverAssignment, name: str) -> str:
+    pod = found.daemon_sets[name][0]["spec"]["template"]["spec"]
+    env = {one["name"]: one.get("value") for one in pod["initContainers"][0]["env"]}
+    return str(env["DRAIN_USE_FORCE"])
+
+
+def test_a_driver_drains_its_nodes_as_its_own_policy_says_or_as_the_one_of_the_cluster() -> None:
+    spec = {"driver": {"useNvidiaDriverCRD": True, "upgradePolicy": {"drain": {"force": True}}}}
+    own = {"nodeSelector": {"pool": "new"}, "upgradePolicy": {"drain": {"force": False}}}
+    found = _assigned({"own": own, "rest": {"default": True}}, spec=spec)
+    assert (_drains_by_force(found, "own"), _drains_by_force(found, "rest")) == ("false", "true")
+
+
+def test_a_wrong_upgrade_policy_of_a_driver_is_named() -> None:
+    with pytest.raises(UserError, match=r"spec\.upgradePolicy\.maxParallelUpgrades: must be a whole number"):
+        read_nvidia_driver("a", "2026-01-01", {"upgradePolicy": {"maxParallelUpgrades": -1}})

@@ -38,6 +38,23 @@ app.kubernetes.io/version: {{ (first .).Chart.AppVersion | replace "+" "_" | quo
 {{- end -}}
 {{- end -}}
 
+{{/* Puts the values into the pod of a process without a configuration. The argument is a list: context, values, pod. */}}
+{{- define "shoal.pod" -}}
+{{- $values := index . 1 -}}
+{{- $pod := last . -}}
+{{- $container := first $pod.containers -}}
+{{- $_ := set $container "image" (include "shoal.image" (list (first .) $values)) -}}
+{{- $_ := set $container "imagePullPolicy" $values.image.pullPolicy -}}
+{{- with $values.resources -}}{{- $_ := set $container "resources" . -}}{{- end -}}
+{{- $_ := set $pod "priorityClassName" $values.priorityClassName -}}
+{{- range $name := list "nodeSelector" "tolerations" "affinity" -}}
+{{- with get $values $name -}}{{- $_ := set $pod $name . -}}{{- end -}}
+{{- end -}}
+{{- with $values.imagePullSecrets -}}
+{{- $_ := set $pod "imagePullSecrets" (include "shoal.secrets" . | fromJson).names -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The image of the operator: Shoal's, if no other is named. The argument is a list: context and values. */}}
 {{- define "shoal.operatorImage" -}}
 {{- $operator := (last .).operator -}}

@@ -33,7 +33,7 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling")
+_NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling", "history")
 """Parts that run only if they are named."""
 
 
@@ -201,6 +201,7 @@ def run(
         own = replace(own, leader_election=replace(own.leader_election, leader_elect=options.leader_elect))
     if chosen:
         own = replace(own, controllers=chosen)
+    _check_history(own, options.history)
     own = _with_lease(own)
     own.check(Where(path="shoal run"))
     if options.metrics_address is not None:
@@ -231,6 +232,13 @@ def run(
         )
 
 
+def _check_history(own: RunConfiguration, folder: Path | None) -> None:
+    if "history" in own.controllers and folder is None:
+        raise UserError(
+            "the part history has no folder", where=Where(path="--controllers"), fix="name one with --history DIR"
+        )
+
+
 def _with_lease(own: RunConfiguration) -> RunConfiguration:
     """Parts that only run on request have a Lease of their own, so that they do not wait for a scheduler."""
     from msgspec.structs import replace
@@ -246,7 +254,7 @@ def _with_lease(own: RunConfiguration) -> RunConfiguration:
 
 def start_line(choice: RunChoice) -> str:
     """What this process will do; printed before the first request, while a mistake has no effect yet."""
-    from shoal.wiring.run_choice import SCHEDULER
+    from shoal.wiring.run_choice import HISTORY, SCHEDULER
 
     placed = (
         f"; places pods with schedulerName {' or '.join(choice.scheduler_names)}"
@@ -259,7 +267,8 @@ def start_line(choice: RunChoice) -> str:
         if rules.leader_elect
         else "without leader election"
     )
-    return f"starting {', '.join(choice.controllers)} in all namespaces{placed}; changes the cluster {active}"
+    does = "only reads the cluster, and records" if set(choice.controllers) == {HISTORY} else "changes the cluster"
+    return f"starting {', '.join(choice.controllers)} in all namespaces{placed}; {does} {active}"
 
 
 def run_choice(files: RunFiles) -> RunChoice:

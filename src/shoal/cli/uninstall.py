@@ -24,7 +24,11 @@ class UninstallOptions:
         bool, typer.Option("--keep-crds", help="Keep all CustomResourceDefinitions and their objects.")
     ] = False
     delete_objects: Annotated[
-        bool, typer.Option("--delete-objects", help="Remove definitions that have objects, without a question.")
+        bool,
+        typer.Option(
+            "--delete-objects",
+            help="Remove definitions that have objects and the volume of the history, without a question.",
+        ),
     ] = False
     no_revert: Annotated[
         bool,
@@ -41,8 +45,8 @@ def uninstall(
 ) -> None:
     """Remove Shoal from a cluster: everything that was installed, and nothing else.
 
-    Running pods stay. A question is asked before a CustomResourceDefinition with objects is removed; without a terminal
-    it is kept.
+    Running pods stay. A question is asked before a CustomResourceDefinition with objects or a PersistentVolumeClaim is
+    removed; without a terminal it is kept.
     """
     from shoal.cli.installation_access import installing
 
@@ -73,7 +77,8 @@ async def removed(writer: ClusterWriter, named: ReleaseOptions, options: Uninsta
             typer.echo(visible(f"{address}{note}"))
         return f"{len(planned.addresses)} objects would be removed"
     ask = _always if options.delete_objects else _asked if sys.stdin.isatty() else None
-    request = RemovalRequest(release, options.keep_definitions, ask)
+    ask_volume = _always_volume if options.delete_objects else _asked_volume if sys.stdin.isatty() else None
+    request = RemovalRequest(release, options.keep_definitions, ask, ask_volume)
     kept = await remover.remove(request, planned)
     for address in kept:
         note = f", which has {counts[address]} objects" if address in counts else ""
@@ -85,6 +90,14 @@ async def removed(writer: ClusterWriter, named: ReleaseOptions, options: Uninsta
 
 def _always(_name: str, _number: int) -> bool:
     return True
+
+
+def _always_volume(_name: str) -> bool:
+    return True
+
+
+def _asked_volume(name: str) -> bool:
+    return typer.confirm(f"Remove the PersistentVolumeClaim {name} and its data?", err=True)
 
 
 def _asked(name: str, number: int) -> bool:

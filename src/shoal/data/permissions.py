@@ -295,7 +295,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
     "driver-upgrades": (
         *FACTS,
-        f"{READ} clusterpolicies @nvidia.com",
+        f"{READ} clusterpolicies,nvidiadrivers @nvidia.com",
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         f"{READ} controllerrevisions @apps",
         # Cordons nodes, and writes the state of their upgrade.
@@ -320,13 +320,17 @@ PARTS: dict[str, tuple[str, ...]] = {
         # Node scaling is left to these while they run.
         *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
     ),
+    "history": (
+        f"{READ} namespaces,nodes,pods",
+        f"{READ} resourceclaims,resourceslices {_DRA}",
+    ),
 }
 """By part of `shoal run`, in the whole cluster."""
 
-DRIVER_UPGRADES = "driver-upgrades"
+DRIVER_UPGRADES, HISTORY = "driver-upgrades", "history"
 POD_AUTOSCALING = "pod-autoscaling"
 NODE_SCALING = "node-scaling"
-NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING)
+NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from shoal.install.manifest import Address, address_of
+from shoal.install.manifest import Address, address_of, stays_with_data
 from shoal.install.release import INSTANCE, Release
 from shoal.units.errors import UserError, Where
 
@@ -183,6 +183,6 @@ def plan(
     removed = [
         one
         for one in recorded
-        if one not in wanted and one.kind != "CustomResourceDefinition" and release.owns(present.get(one, {}))
+        if one not in wanted and not stays_with_data(one.kind) and release.owns(present.get(one, {}))
     ]
     return InstallPlan(tuple(applied), tuple(kept), tuple(foreign), tuple(reversed(removed)))

@@ -29,6 +29,7 @@ KINDS: tuple[InstalledKind, ...] = (
     InstalledKind("v1", "ConfigMap", "configmaps"),
     InstalledKind("v1", "Service", "services"),
     InstalledKind("v1", "Pod", "pods"),
+    InstalledKind("v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     InstalledKind("apps/v1", "Deployment", "deployments"),
     InstalledKind(f"{_RBAC}/v1", "ClusterRole", "clusterroles", is_namespaced=False),
     InstalledKind(f"{_RBAC}/v1", "ClusterRoleBinding", "clusterrolebindings", is_namespaced=False),

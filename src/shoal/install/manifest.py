@@ -15,22 +15,23 @@ from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
 from shoal.install.objects.certificates import certificate_objects, has_issued_certificate
 from shoal.install.objects.configuration import operator_config, scheduler_config, scheduling_parts
 from shoal.install.objects.deployments import (
+    HISTORY_PART,
     OBSERVER_PART,
     OPERATOR_PART,
     SCHEDULER,
     operator_deployment,
     scheduler_deployment,
 )
+from shoal.install.objects.history import history_objects
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.observer import observer_objects
-from shoal.install.objects.permissions import RoleSubjects, manifests, operator_permissions, without_secrets
+from shoal.install.objects.permissions import OPERATOR, RoleSubjects, manifests, own_permissions, without_secrets
 from shoal.install.objects.pod_autoscaling import pod_autoscaling_objects
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
 ENFORCE = "pod-security.kubernetes.io/enforce"
-_OPERATOR_PERMISSIONS = PARTS.get(OPERATOR_PART, ())
 USUAL_NODES = 100
 """The size of a cluster for resource requests where it is not known."""
 
@@ -60,6 +61,12 @@ class Address(NamedTuple):
         group, slash, _ = self.api_version.partition("/")
         kind = f"{self.kind}.{group}" if slash and "." in group else self.kind
         return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+def stays_with_data(kind: str) -> bool:
+    """Whether objects of the kind are removed only by `shoal uninstall`, after a question if there is data in them: an
+    upgrade or a way back never removes them."""
+    return kind in ("CustomResourceDefinition", "PersistentVolumeClaim")
 
 
 def address_of(obj: Obj) -> Address:
@@ -92,9 +99,11 @@ def manifest(
     found += [(SCHEDULER, one) for one in certificate_objects(release, values)]
     found += [(SCHEDULER, config), *network_objects(release, values)]
     found.append((SCHEDULER, scheduler_deployment(release, values, config, nodes)))
+    if values.get("history.enabled"):
+        found += [(HISTORY_PART, one) for one in history_objects(release, values, nodes)]
     if has_operator:
         own = operator_config(release)
-        found += [(OPERATOR_PART, one) for one in operator_permissions(_OPERATOR_PERMISSIONS, release.namespace)]
+        found += [(OPERATOR_PART, one) for one in own_permissions(OPERATOR_PART, OPERATOR, release.namespace)]
         found += [("agent", one) for one in agent_policies(release.namespace, OPERAND_ACCOUNTS)]
         found += [(OPERATOR_PART, own), (OPERATOR_PART, operator_deployment(release, values, own, nodes))]
         found += [("gpu-stack", one) for one in component_configs(values, release.namespace)]

@@ -21,6 +21,8 @@ from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
 POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
+HISTORY = "history"
+"""Records devices alone; every other choice of parts records too if a folder is named."""
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
 """The scheduler names of other projects whose pods a part schedules while the project does not run."""
 OWN_NAMES = ("shoal", "default-scheduler", *SCHEDULER_OF.values())

@@ -26,7 +26,17 @@ from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_rules import QueueRules
-from shoal.wiring.run_choice import KAI, NODE_SCALING, OPERATOR, POD_AUTOSCALING, QUEUES, SCHEDULER, VOLCANO, RunChoice
+from shoal.wiring.run_choice import (
+    HISTORY,
+    KAI,
+    NODE_SCALING,
+    OPERATOR,
+    POD_AUTOSCALING,
+    QUEUES,
+    SCHEDULER,
+    VOLCANO,
+    RunChoice,
+)
 from shoal.wiring.scheduling_loop import new_scheduling_loop
 from shoal.wiring.telemetry import Telemetry
 
@@ -36,7 +46,7 @@ ClientFactory = Callable[[str], Api]
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _UPGRADES = "driver-upgrades"
-NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING)
+NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
 """Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""

@@ -28,7 +28,7 @@ from build.whole_clusters import whole_cluster
 from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS, LEASES, NAMESPACES, PODS
 from shoal.client.port import Api, Patch
 from shoal.embedded.apiserver.inside.api import InsideApi
-from shoal.install.adoption.plan import adoption_plan, record_of
+from shoal.install.adoption.plan import AdoptionPlan, adoption_plan, record_of
 from shoal.install.adoption.projects import KAI, KUEUE, VOLCANO, AdoptedProject
 from shoal.install.adoption.record import (
     ADOPTED,
@@ -66,6 +66,12 @@ async def _adopt(cluster: SmallCluster, api: Api | None = None, timeout_s: float
     await adopter.adopt(KUEUE, record_of(KUEUE, SPACE, facts))
 
 
+async def _planned(cluster: SmallCluster) -> AdoptionPlan:
+    writer, _ = _adopter(cluster, _as_installer(cluster))
+    facts = await AdoptionReader(writer).read(KUEUE, SPACE, RELEASE.namespace)
+    return adoption_plan(KUEUE, SPACE, RELEASE, facts, read_values([]))
+
+
 async def _revert(cluster: SmallCluster, api: Api | None = None) -> None:
     writer, adopter = _adopter(cluster, api or _as_installer(cluster))
     record = await find_adoption(writer, KUEUE.name, RELEASE.namespace)
@@ -80,10 +86,10 @@ async def _state(cluster: SmallCluster) -> dict[str, Obj]:
     return {**found, "lease": {"labels": lease["metadata"].get("labels")}}
 
 
-async def _prepared(cluster: SmallCluster) -> None:
+async def _prepared(cluster: SmallCluster, controller: str = CONTROLLER) -> None:
     cluster.start(PlayedControllers)
     await cluster.create(NAMESPACES, {"metadata": {"name": RELEASE.namespace}}, "")
-    await add_kueue(cluster)
+    await add_kueue(cluster, controller=controller)
 
 
 @virtual
@@ -107,6 +113,44 @@ async def test_an_adoption_stops_the_controllers_and_a_revert_restores_each_obje
         assert not (await cluster.get(LEASES, LEASE, SPACE))["spec"].get("holderIdentity")
         await _revert(cluster)
         assert await _state(cluster) == before
+
+
+@virtual
+async def test_a_controller_with_the_name_of_a_helm_release_is_stopped_and_started_again(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster, f"prod-{CONTROLLER}")
+        before = await _state(cluster)
+        await _adopt(cluster)
+        replicas = {one["metadata"]["name"]: one["spec"]["replicas"] for one in await cluster.all(DEPLOYMENTS)}
+        assert replicas == {f"prod-{CONTROLLER}": 0, "kueueviz": 1}
+        await _adopt(cluster)
+        record = await find_adoption(_adopter(cluster, cluster.api)[0], KUEUE.name, RELEASE.namespace)
+        assert record is not None
+        assert record.deployments == (SavedDeployment(SPACE, f"prod-{CONTROLLER}", 2),)
+        await _revert(cluster)
+        assert await _state(cluster) == before
+
+
+@virtual
+async def test_a_configuration_with_the_name_of_a_helm_release_is_read_and_must_be_copied(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        await _prepared(cluster, f"prod-{CONTROLLER}")
+        data = (await cluster.get(CONFIG_MAPS, "kueue-manager-config", SPACE))["data"]
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "prod-kueue-manager-config"}, "data": data}, SPACE)
+        volumes = [{"name": "manager-config", "configMap": {"name": "prod-kueue-manager-config"}}]
+        patch = {"spec": {"template": {"spec": {"volumes": volumes}}}}
+        await cluster.patch(DEPLOYMENTS, f"prod-{CONTROLLER}", patch, namespace=SPACE)
+        assert (await _planned(cluster)).errors == []
+        await cluster.delete(CONFIG_MAPS, "kueue-manager-config", namespace=SPACE)
+        plan = await _planned(cluster)
+        assert "manageJobsWithoutQueueName: true" in plan.settings
+        (error,) = plan.errors
+        assert str(error) == (
+            "the settings of Kueue are in the ConfigMap kueue-system/prod-kueue-manager-config, and Shoal reads "
+            "kueue-manager-config; copy them: kubectl create configmap -n kueue-system kueue-manager-config "
+            '--from-literal=controller_manager_config.yaml="$(kubectl get configmap -n kueue-system '
+            "prod-kueue-manager-config -o jsonpath='{.data.controller_manager_config\\.yaml}')\""
+        )
 
 
 @virtual

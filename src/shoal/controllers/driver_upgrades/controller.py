@@ -18,9 +18,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import structs
 
-from shoal.client.cluster_policies import ranked_policies
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES
+from shoal.client.ecosystem_kinds import CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES, NVIDIA_DRIVERS
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS, Kind
 from shoal.client.kubelet.pod_facts import nodes_of
@@ -31,8 +30,10 @@ from shoal.client.served import Served
 from shoal.controllers.driver_upgrades.leaving_pods import leaving_pods
 from shoal.controllers.driver_upgrades.removals import PodRemovals, RemovalRequest
 from shoal.controllers.driver_upgrades.reports import UpgradeReports
+from shoal.controllers.driver_upgrades.rollouts import read_upgrade_policies
 from shoal.controllers.driver_upgrades.running_work import RunningWork
 from shoal.controllers.driver_upgrades.upgrade_facts import (
+    DriverOwners,
     DriverRevisions,
     NodeHead,
     component_nodes,
@@ -43,16 +44,15 @@ from shoal.controllers.driver_upgrades.upgrade_facts import (
     template_labels,
     upgrade_node,
 )
-from shoal.operator.policy.reading import read_cluster_policy
 from shoal.operator.upgrades.decision import NodeAction, UpgradeDecision
 from shoal.operator.upgrades.figures import UpgradeFigures, upgrade_figures
 from shoal.operator.upgrades.nodes import UpgradeNode
 from shoal.operator.upgrades.passes import decide_pass
-from shoal.operator.upgrades.policy import UpgradeOptions, UpgradePolicy, drain_selector, parse_upgrade_policy
+from shoal.operator.upgrades.policy import UpgradeOptions, UpgradePolicy, drain_selector
 from shoal.operator.upgrades.states import IN_PROGRESS, STATE_LABEL, UpgradeState
 from shoal.operator.upgrades.steps import state_after_drain, state_after_pod_deletion
 from shoal.store.watched.cluster import WatchedCluster, WatchSettings
-from shoal.units.errors import ConflictError, UserError, Where
+from shoal.units.errors import ConflictError
 
 _log = logging.getLogger("shoal.upgrades")
 _PASS: Key = ("", "pass")
@@ -89,6 +89,7 @@ class DriverUpgrades:
             informer.on_change(lambda _before, _after: self._wake())
         for kind in (CLUSTER_POLICIES, MISPLACED_CLUSTER_POLICIES):
             served.when_there(kind, self._start)
+        served.when_there(NVIDIA_DRIVERS, self._follow)
 
     async def run(self) -> None:
         """Until cancelled. Nothing is done before the server has ClusterPolicies."""
@@ -100,9 +101,13 @@ class DriverUpgrades:
             await self._removals.close()
 
     def _start(self, kind: Kind) -> None:
+        self._follow(kind)
+        self._found.set()
+        self._wake()
+
+    def _follow(self, kind: Kind) -> None:
         self._loop.need(kind)
         self._context.informers.of(kind).on_change(lambda _before, _after: self._wake())
-        self._found.set()
         self._wake()
 
     # -- changes ------------------------------------------------------------------------------------------------------
@@ -123,23 +128,29 @@ class DriverUpgrades:
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, _: Key) -> float | None:
-        found = self._policy()
-        if found is None:
+        policies = read_upgrade_policies(self._context.informers, self._reports)
+        if policies.is_off:
             self._removals.keep_only(())
             self.figures = UpgradeFigures()
             return None
-        policy, kind, item = found
         self._work.apply(self._watched.drain())
         now_s = int(self._context.clock.seconds())
         heads = {one.name: node_head(one) for one in self._nodes}
         nodes = self._upgrade_nodes(heads)
-        done = decide_pass(nodes, policy, self._options(), now_s, self._work.node_work(now_s))
-        self.figures = upgrade_figures(nodes, done.slots or 0)
-        self._busy = frozenset(node.name for node in nodes if node.state in IN_PROGRESS)
         by_name = {node.name: node for node in nodes}
-        self._removals.keep_only({one.node for one in done.decisions if one.action in _REMOVALS})
+        drivers = self._drivers_of(heads) if policies.of_drivers else {}
+        rollouts = list(policies.rollouts(nodes, drivers))
+        work, options = self._work.node_work(now_s), self._options()
+        passes = [decide_pass(one.nodes, one.policy, options, now_s, work) for one in rollouts]
+        self.figures = sum(
+            (upgrade_figures(one.nodes, done.slots or 0) for one, done in zip(rollouts, passes, strict=True)),
+            UpgradeFigures(),
+        )
+        self._busy = frozenset(node.name for one in rollouts for node in one.nodes if node.state in IN_PROGRESS)
+        decisions = [(one.policy, each) for one, done in zip(rollouts, passes, strict=True) for each in done.decisions]
+        self._removals.keep_only({one.node for _, one in decisions if one.action in _REMOVALS})
         conflict: ConflictError | None = None
-        for decision in done.decisions:
+        for policy, decision in decisions:
             try:
                 await self._carry_out(by_name[decision.node], decision, policy)
             except NotFoundError:
@@ -147,29 +158,12 @@ class DriverUpgrades:
                 continue
             except ConflictError as error:
                 conflict = error
-        self._reports.rollout(kind, item, nodes)
+        for one in rollouts:
+            self._reports.rollout(one.kind, one.item, one.nodes)
         if conflict is not None:
             raise conflict
-        moved = any(one.state != by_name[one.node].state for one in done.decisions)
+        moved = any(one.state != by_name[one.node].state for _, one in decisions)
         return _GATHER_S if moved else _AGAIN_S if self._busy else None
-
-    def _policy(self) -> tuple[UpgradePolicy, Kind, Item] | None:
-        """The upgrade policy of the ClusterPolicy that applies; None: no drivers are upgraded."""
-        ranked = ranked_policies(self._context.informers)
-        if not ranked:
-            return None
-        kind, item = ranked[0]
-        written = item.obj().get("spec")
-        try:
-            spec = read_cluster_policy(written, Where(obj=f"ClusterPolicy {item.name}")).spec
-            # As it is written: without an upgrade policy, no driver is upgraded.
-            place = Where(obj=f"ClusterPolicy {item.name}", path="spec.driver.upgradePolicy")
-            policy = parse_upgrade_policy(((written or {}).get("driver") or {}).get("upgradePolicy"), place)
-        except UserError as error:
-            self._reports.refused(kind, item, str(error))
-            return None
-        is_on = spec.driver.enabled and not spec.sandbox_workloads.enabled and policy.is_automatic
-        return (policy, kind, item) if is_on else None
 
     def _options(self) -> UpgradeOptions:
         """Nodes are validated where a DaemonSet of the validator exists."""
@@ -188,6 +182,11 @@ class DriverUpgrades:
             upgrade_node(name, head, components[name], on_node[name] if needs_pods(head.state) else (), revisions)
             for name, head in sorted(heads.items())
         ]
+
+    def _drivers_of(self, heads: Mapping[str, NodeHead]) -> dict[str, str]:
+        """The NVIDIADriver of each node that has one."""
+        components, owners = self._pods.index(_COMPONENTS, component_nodes), DriverOwners(self._sets)
+        return {name: owners.owner(head.labels, components[name]) for name, head in heads.items()}
 
     # -- one node -----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Reports driver upgrades as Events: each new state on its Node, and a stopped rollout on the ClusterPolicy."""
+"""Reports driver upgrades as Events: each new state on its Node, a stopped rollout on the object with the policy."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _MOST_NAMES = 3
 class UpgradeReports:
     def __init__(self, context: Context) -> None:
         self._events = context.events
-        self._stopped: frozenset[str] = frozenset()
-        self._refused = ""
+        self._stopped: dict[str, frozenset[str]] = {}
+        """The failed nodes, by the uid of the object with the policy, as `_refused`."""
+        self._refused: dict[str, str] = {}
 
     def moved(self, node: Item, decision: UpgradeDecision) -> None:
         """The node has a new state."""
@@ -34,12 +35,11 @@ class UpgradeReports:
 
     def rollout(self, kind: Kind, policy_item: Item, nodes: Sequence[UpgradeNode]) -> None:
         """No further node starts while one has failed; said once for each set of failed nodes."""
-        self._refused = ""
         failed = sorted(node.name for node in nodes if node.state == UpgradeState.FAILED)
         waiting = sum(node.state == UpgradeState.UPGRADE_REQUIRED for node in nodes)
-        if frozenset(failed) == self._stopped:
+        if frozenset(failed) == self._stopped.get(policy_item.uid, frozenset()):
             return
-        self._stopped = frozenset(failed)
+        self._stopped[policy_item.uid] = frozenset(failed)
         if not failed:
             return
         more = f" and {len(failed) - _MOST_NAMES} more" if len(failed) > _MOST_NAMES else ""
@@ -51,9 +51,13 @@ class UpgradeReports:
 
     def refused(self, kind: Kind, policy_item: Item, why: str) -> None:
         """The upgrade policy cannot be read; said once."""
-        if why != self._refused:
-            self._refused = why
+        if why != self._refused.get(policy_item.uid):
+            self._refused[policy_item.uid] = why
             self._events.record(_about(kind, policy_item), INVALID, f"No driver is upgraded: {why}", type_="Warning")
+
+    def accepted(self, policy_item: Item) -> None:
+        """The upgrade policy can be read."""
+        self._refused.pop(policy_item.uid, None)
 
 
 def _about(kind: Kind, item: Item) -> Obj:

@@ -59,10 +59,16 @@ class _UpgradePod(ApiStruct, frozen=True):
 
 class _SetMeta(ApiStruct, frozen=True):
     generation: int = 0
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class _SetPodSpec(ApiStruct, frozen=True):
+    node_selector: dict[str, str] = field(default_factory=dict)
 
 
 class _SetTemplate(ApiStruct, frozen=True):
     metadata: LabeledMeta = field(default_factory=LabeledMeta)
+    spec: _SetPodSpec = field(default_factory=_SetPodSpec)
 
 
 class _SetSpec(ApiStruct, frozen=True):
@@ -161,6 +167,31 @@ class DriverRevisions:
     def has_current(self, owner: str, hashed: str) -> bool:
         """`owner`: the uid of the DaemonSet."""
         return owner in self._unsettled or owner not in self._newest or self._newest[owner] == hashed
+
+
+class DriverOwners:
+    """The NVIDIADrivers that have DaemonSets; each DaemonSet is read once."""
+
+    def __init__(self, sets: Iterable[Item]) -> None:
+        self._by_uid: dict[str, str] = {}
+        self._selecting: list[tuple[str, dict[str, str]]] = []
+        for item in sets:
+            found = item.read(_DriverSet)
+            for ref in found.metadata.owner_references:
+                if ref.controller and ref.kind == "NVIDIADriver":
+                    self._by_uid[item.uid] = ref.name
+                    self._selecting.append((ref.name, found.spec.template.spec.node_selector))
+
+    def owner(self, labels: Mapping[str, str], component_pods: Sequence[Item]) -> str:
+        """The NVIDIADriver whose DaemonSet made the driver pod of a node with these labels, or whose DaemonSet selects
+        the node; empty if there is none."""
+        for item in component_pods if self._by_uid else ():
+            pod = _pod(item)
+            made_by = next((ref.uid for ref in pod.metadata.owner_references if ref.controller), "")
+            if is_driver(pod.metadata.labels) and made_by in self._by_uid:
+                return self._by_uid[made_by]
+        chosen = (name for name, wanted in self._selecting if wanted and wanted.items() <= labels.items())
+        return next(chosen, "")
 
 
 def upgrade_node(

@@ -26,8 +26,12 @@ class AdoptionFacts(msgspec.Struct, frozen=True):
     definitions: tuple[Obj, ...] = ()
     api_services: tuple[Obj, ...] = ()
     objects: Mapping[AdoptedKind, tuple[Obj, ...]] = {}
+    services: tuple[Obj, ...] = ()
+    """Of the namespace of the project."""
     settings: Mapping[str, str] = {}
     """The data of the ConfigMap of the project."""
+    config_map: str = ""
+    """The name of that ConfigMap; empty if there is none."""
     pods: int = 0
     """Pods with a node that one of its schedulers placed."""
     reservation_pods: int = 0

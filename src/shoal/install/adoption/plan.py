@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.api.yaml_text import read_yaml
+from shoal.install.adoption.controllers import controllers_of, converting_services, is_ours
 from shoal.install.adoption.facts import AdoptionFacts, live_holder
 from shoal.install.adoption.ignored_fields import IgnoredField, ignored_fields
 from shoal.install.adoption.projects import KAI, KUEUE, AdoptedProject
@@ -111,31 +112,21 @@ def adoption_plan(
 
 def record_of(project: AdoptedProject, namespace: str, facts: AdoptionFacts) -> AdoptionRecord:
     """The present state of all that the adoption changes."""
-    stopped = [one for one in facts.deployments if _is_stopped(project, namespace, one)]
     return AdoptionRecord(
         project.name,
         namespace,
         deployments=tuple(
             SavedDeployment(namespace, one["metadata"]["name"], one["spec"].get("replicas", 1))
-            for one in sorted(stopped, key=lambda one: project.rank(one["metadata"]["name"]))
+            for one in controllers_of(project, namespace, facts)
         ),
         hooks=tuple(_hooks(namespace, facts)),
         definitions=tuple(_definitions(project, namespace, facts)),
         api_services=tuple(
             _bare(one)
             for one in facts.api_services
-            if not _is_ours(one) and _leads_to(namespace, one["spec"].get("service"))
+            if not is_ours(one) and _leads_to(namespace, one["spec"].get("service"))
         ),
     )
-
-
-def _is_stopped(project: AdoptedProject, namespace: str, deployment: Obj) -> bool:
-    meta = deployment["metadata"]
-    return meta["namespace"] == namespace and project.is_controller(meta["name"]) and not _is_ours(deployment)
-
-
-def _is_ours(obj: Obj) -> bool:
-    return (obj["metadata"].get("labels") or {}).get("app.kubernetes.io/name") == "shoal"
 
 
 def _hooks(namespace: str, facts: AdoptionFacts) -> Iterator[SavedHook]:
@@ -232,32 +223,36 @@ def _findings(project: AdoptedProject, namespace: str, facts: AdoptionFacts, val
     if missing:
         what = f"the release does not run {', '.join(missing)}, which replace {project.title}"
         yield Finding("error", check, what, "add them to the value controllers")
-    if not any(facts.objects.values()) and not any(_is_stopped(project, namespace, one) for one in facts.deployments):
+    stopped = controllers_of(project, namespace, facts)
+    if not any(facts.objects.values()) and not stopped:
         what = f"{project.title} was not found in the namespace {namespace}, and there is no object of its kinds"
         yield Finding("error", check, what, "nothing is to be adopted")
     yield from _elsewhere(project, namespace, facts)
-    yield from _unknown_controllers(project, namespace, facts)
-    for one in facts.deployments:
-        if _is_stopped(project, namespace, one):
-            yield from _restored_by(one)
+    if not stopped:
+        yield from _unknown_controllers(project, namespace, facts)
+    yield from _other_configuration(project, namespace, facts)
+    for one in stopped:
+        yield from _restored_by(one)
     if any(True for _ in _definitions(project, namespace, facts)) and not values.get("webhook.enabled"):
         what = "definitions have several versions, and the webhook that converts their objects is not enabled"
         yield Finding("error", check, what, "set webhook.enabled=true")
 
 
 def _elsewhere(project: AdoptedProject, namespace: str, facts: AdoptionFacts) -> Iterator[Finding]:
+    """By the usual name of a controller, or by the Service that converts the objects of the project. Webhooks for its
+    kinds do not show it: other programs have such webhooks too."""
+    named = {space for space, _ in converting_services(project, facts) if space != namespace}
     for one in facts.deployments:
         meta = one["metadata"]
         if meta["name"] == project.deployments[0] and meta["namespace"] != namespace:
-            what = f"{project.title} is in the namespace {meta['namespace']}, and Shoal looks for it in {namespace}"
-            fix = f"set config.namespaces.{project.name}={meta['namespace']}"
-            yield Finding("error", "adoption", what, fix)
+            named.add(meta["namespace"])
+    for space in sorted(named):
+        what = f"{project.title} is in the namespace {space}, and Shoal looks for it in {namespace}"
+        yield Finding("error", "adoption", what, f"set config.namespaces.{project.name}={space}")
 
 
 def _unknown_controllers(project: AdoptedProject, namespace: str, facts: AdoptionFacts) -> Iterator[Finding]:
     """Which the adoption would not stop: their Deployment may have another name."""
-    if any(_is_stopped(project, namespace, one) for one in facts.deployments):
-        return
     for lease in facts.leases:
         holder = live_holder(lease, facts.now)
         if holder:
@@ -267,6 +262,18 @@ def _unknown_controllers(project: AdoptedProject, namespace: str, facts: Adoptio
             )
             fix = f"stop it first: find it by kubectl get deployments -n {namespace}, and scale it to 0 replicas"
             yield Finding("error", "adoption", what, fix)
+
+
+def _other_configuration(project: AdoptedProject, namespace: str, facts: AdoptionFacts) -> Iterator[Finding]:
+    """Shoal follows the configuration of Kueue by the usual name of its ConfigMap, and of no other project."""
+    if project.name != KUEUE.name or facts.config_map in ("", project.config_map):
+        return
+    key = next(iter(facts.settings), "")
+    escaped = key.replace(".", "\\.")
+    read = f"kubectl get configmap -n {namespace} {facts.config_map} -o jsonpath='{{.data.{escaped}}}'"
+    what = f"the settings of {project.title} are in the ConfigMap {namespace}/{facts.config_map}"
+    fix = f'kubectl create configmap -n {namespace} {project.config_map} --from-literal={key}="$({read})"'
+    yield Finding("error", "adoption", f"{what}, and Shoal reads {project.config_map}", f"copy them: {fix}")
 
 
 def _restored_by(deployment: Obj) -> Iterator[Finding]:

@@ -52,8 +52,10 @@ class AdoptedProject(msgspec.Struct, frozen=True):
         return self.has_whole_namespace or name in self.deployments
 
     def rank(self, name: str) -> tuple[int, str]:
+        """Also of a name with the name of a Helm release before it."""
         order = self.deployments
-        return (order.index(name) if name in order else len(order), name)
+        endings = (at for at, one in enumerate(order) if name.endswith(one.removeprefix(self.name)))
+        return (order.index(name) if name in order else next(endings, len(order)), name)
 
 
 def _cluster_wide(api_version: str, plural: str, name: str, use: str = "") -> AdoptedKind:

@@ -1,8 +1,9 @@
-"""The Deployments `shoal` and `shoal-operator`: their pods need no privilege, no writable root and no shell."""
+"""The Deployments of Shoal's own programs: their pods need no privilege, no writable root and no shell."""
 
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from typing import Any
 
 from shoal.api.pod_autoscaling_rules import PodAutoscalingRules
@@ -23,6 +24,9 @@ Obj = dict[str, Any]
 SCHEDULER = "scheduler"
 OPERATOR_PART = "operator"
 OBSERVER_PART, OBSERVER = "observer", "shoal-observer"
+HISTORY_PART, HISTORY = "history", "shoal-history"
+"""HISTORY is also the name of the claim, and of the Lease of the process that records."""
+HISTORY_FOLDER = "/var/lib/shoal/history"
 METRICS_PORT, WEBHOOK_PORT = 8080, 9443
 _USER = 65532
 _DIGEST = "shoal.dev/config-digest"
@@ -118,6 +122,25 @@ def observer_deployment(release: Release, values: ChartValues, nodes: int) -> Ob
     pod = _pod(values, container, OBSERVER, "")
     pod["priorityClassName"] = values.get("priorityClassName")
     return _deployment(release, OBSERVER_PART, OBSERVER, 1, (pod, {"data": {}}))
+
+
+def history_deployment(release: Release, values: ChartValues, nodes: int) -> Obj:
+    """One pod, which ends before the next one starts: the volume may be for one node, and its file has one writer. It
+    has no configuration. The kubelet gives the volume to the group of the program."""
+    container = _container(values, image_of(values, release.version), HISTORY_PART)
+    container["args"] = ["run", "--controllers", HISTORY_PART, "--history", HISTORY_FOLDER]
+    container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    # It holds the same nodes and pods as the scheduler.
+    container["resources"] = values.get("resources") or scheduler_resources(nodes)
+    pod = _pod(values, container, HISTORY, "")
+    # The program makes the folder inside of the volume, so that other users cannot read it.
+    container["volumeMounts"].append({"name": "history", "mountPath": posixpath.dirname(HISTORY_FOLDER)})
+    pod["volumes"].append({"name": "history", "persistentVolumeClaim": {"claimName": HISTORY}})
+    pod["securityContext"] |= {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"}
+    pod["priorityClassName"] = values.get("priorityClassName")
+    deployment = _deployment(release, HISTORY_PART, HISTORY, 1, (pod, {"data": {}}))
+    deployment["spec"]["strategy"] = {"type": "Recreate"}
+    return deployment
 
 
 def _deployment(release: Release, part: str, name: str, replicas: int, pod_and_config: tuple[Obj, Obj]) -> Obj:

@@ -8,6 +8,8 @@ from typing import Any
 from shoal.data.permissions import POD_AUTOSCALING
 from shoal.install.objects.certificates import WEBHOOK_SERVICE
 from shoal.install.objects.deployments import (
+    HISTORY,
+    HISTORY_PART,
     METRICS_PORT,
     OBSERVER,
     OBSERVER_PART,
@@ -39,8 +41,12 @@ def network_objects(release: Release, values: ChartValues) -> Iterator[tuple[str
         spec = {"minAvailable": 1, "selector": {"matchLabels": release.selector(SCHEDULER)}}
         yield SCHEDULER, _object("policy/v1", "PodDisruptionBudget", release, "shoal", spec)
     if values.get("metrics.serviceMonitor.enabled"):
-        parts = ((OPERATOR_PART, has_operator), (POD_AUTOSCALING, values.get("podAutoscaling.enabled")))
-        chosen = [SCHEDULER, *(part for part, is_there in parts if is_there)]
+        others = {
+            OPERATOR_PART: has_operator,
+            POD_AUTOSCALING: values.get("podAutoscaling.enabled"),
+            HISTORY_PART: values.get("history.enabled"),
+        }
+        chosen = [SCHEDULER, *(part for part, is_there in others.items() if is_there)]
         yield SCHEDULER, _monitor(release, values, chosen)
 
 
@@ -51,6 +57,13 @@ def observer_network(release: Release, values: ChartValues) -> Iterator[Obj]:
         yield policy(release, OBSERVER, OBSERVER_PART, (METRICS_PORT,))
     if values.get("metrics.serviceMonitor.enabled"):
         yield _monitor(release, values, [OBSERVER_PART])
+
+
+def history_network(release: Release, values: ChartValues) -> Iterator[Obj]:
+    """Of the process that records."""
+    yield monitored_service(release, f"{HISTORY}-metrics", HISTORY_PART)
+    if values.get("networkPolicies.enabled"):
+        yield policy(release, HISTORY, HISTORY_PART, (METRICS_PORT,))
 
 
 def _monitor(release: Release, values: ChartValues, parts: list[str]) -> Obj:

@@ -50,25 +50,15 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
     return found
 
 
-def operator_permissions(lines: tuple[str, ...], namespace: str) -> list[Obj]:
-    """An account of its own for the operator of the GPU stack: these permissions in the whole cluster, those in its own
-    namespace, and its Lease."""
-    grant = RoleSubjects(namespace, account=OPERATOR, election=(ELECTION_NAMESPACE, OPERATOR))
-    return [
-        _object("v1", "ServiceAccount", OPERATOR, namespace),
-        *_cluster_wide(OPERATOR, (*EVERY_PART, *lines), grant),
-        *_inside(namespace, OPERATOR, IN_NAMESPACE["operator"], grant),
-        *_inside(ELECTION_NAMESPACE, f"{OPERATOR}-election", _about(ELECTION, OPERATOR), grant),
-    ]
-
-
 def own_permissions(part: str, account: str, namespace: str) -> list[Obj]:
-    """An account of its own for one part of `shoal run`, with its Lease."""
+    """An account of its own for a process that runs one part: its permissions in the whole cluster, those in the
+    namespace of the process, and its Lease, which has the name of the account."""
     grant = RoleSubjects(namespace, account=account, election=(ELECTION_NAMESPACE, account))
+    inside = _inside(namespace, account, IN_NAMESPACE[part], grant) if part in IN_NAMESPACE else ()
     return [
         _object("v1", "ServiceAccount", account, namespace),
         *_cluster_wide(account, (*EVERY_PART, *PARTS[part]), grant),
-        *_inside(namespace, account, IN_NAMESPACE[part], grant),
+        *inside,
         *_inside(ELECTION_NAMESPACE, f"{account}-election", _about(ELECTION, account), grant),
     ]
 

@@ -23,6 +23,7 @@ from shoal.install.preflight.facts import ClusterFacts, Finding, Level
 from shoal.install.preflight.node_checks import node_findings
 from shoal.install.preflight.other_software import other_operator, software_findings
 from shoal.install.preflight.rights import right_findings
+from shoal.install.preflight.storage_checks import storage_findings
 from shoal.install.release import Release
 from shoal.install.values.known import copied
 from shoal.install.values.reading import ChartValues
@@ -56,6 +57,7 @@ def findings(
         *hook_findings(facts),
         *priority_findings(facts, objects),
         *([] if values.get("observe.enabled") else certificate_findings(facts, values)),
+        *storage_findings(facts, values, release),
         *foreign_findings(foreign, release),
         *software_findings(facts, values, release),
         *image_findings(values, release),

@@ -75,6 +75,20 @@ class FoundWorkload(msgspec.Struct, frozen=True):
     """The kind of the object that owns it."""
 
 
+class StorageClassFacts(msgspec.Struct, frozen=True):
+    name: str
+    is_default: bool = False
+
+
+class ClaimFacts(msgspec.Struct, frozen=True):
+    """The claim of the volume for the history, of an installation before."""
+
+    storage_class: str = ""
+    size: str = "0"
+    """What is requested."""
+    modes: tuple[str, ...] = ()
+
+
 class PolicyFacts(msgspec.Struct, frozen=True):
     """A ClusterPolicy."""
 
@@ -105,6 +119,9 @@ class ClusterFacts(msgspec.Struct, frozen=True):
     policies: tuple[PolicyFacts, ...] = ()
     releases: tuple[ReleaseFacts, ...] = ()
     priority_classes: frozenset[str] = frozenset()
+    storage_classes: tuple[StorageClassFacts, ...] | None = ()
+    """None: the user may not read them."""
+    history_claim: ClaimFacts | None = None
     adopted: tuple[str, ...] = ()
     """Projects whose objects the release has taken over."""
     unread: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "operator.defaultRuntime": ("containerd", "crio", "docker"),
     "sandboxWorkloads.defaultWorkload": ("container", "vm-passthrough", "vm-vgpu"),
     "webhook.certificates": ("shoal", "cert-manager"),
+    "history.accessMode": ("ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"),
     "ccManager.defaultMode": ("on", "off", "devtools"),
     **{path: _PULL for path in BY_PATH if path.endswith(".imagePullPolicy") or path == "image.pullPolicy"},
 }

@@ -94,7 +94,11 @@ def _building(build: Building, driver: NvidiaDriver) -> Building:
         tolerations=nodes.tolerations or common.tolerations,
         priority_class_name=nodes.priority_class_name or common.priority_class_name,
     )
+    fields = driver.driver
+    if driver.upgrade_policy is None:
+        # It decides how a driver pod drains its node.
+        fields = msgspec.structs.replace(fields, upgrade_policy=build.spec.driver.upgrade_policy)
     spec = msgspec.structs.replace(
-        build.spec, driver=driver.driver, gds=nodes.gds, gdrcopy=nodes.gdrcopy, daemonsets=daemonsets
+        build.spec, driver=fields, gds=nodes.gds, gdrcopy=nodes.gdrcopy, daemonsets=daemonsets
     )
     return msgspec.structs.replace(build, spec=spec)

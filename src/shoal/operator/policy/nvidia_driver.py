@@ -15,6 +15,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.operator.policy.operands import ConfigName, Obj, OffOperand, PolicyStruct
 from shoal.operator.policy.reading import converted, unknown_fields, without_nulls
 from shoal.operator.policy.spec import DriverFields
+from shoal.operator.upgrades.policy import UpgradePolicy, parse_upgrade_policy
 from shoal.units.errors import UserError, Where
 
 _MOST_WARNINGS = 32
@@ -47,6 +48,8 @@ class NvidiaDriver(msgspec.Struct, frozen=True):
     driver: DriverFields
     nodes: DriverNodes
     warnings: tuple[str, ...] = ()
+    upgrade_policy: UpgradePolicy | None = None
+    """Of its own; None: that of the ClusterPolicy."""
 
 
 def read_nvidia_driver(name: str, created: str, written: Any) -> NvidiaDriver:
@@ -67,7 +70,9 @@ def read_nvidia_driver(name: str, created: str, written: Any) -> NvidiaDriver:
         nodes.node_affinity.required.check(place.below("nodeAffinity"))
     known = {one.encode_name for type_ in (DriverNodes, DriverFields) for one in msgspec.structs.fields(type_)}
     warnings = unknown_fields(given, DriverFields, "spec", known)
-    return NvidiaDriver(name, created, driver, nodes, tuple(warnings)[:_MOST_WARNINGS])
+    written_policy = given.get("upgradePolicy")
+    policy = None if written_policy is None else parse_upgrade_policy(written_policy, place.below("upgradePolicy"))
+    return NvidiaDriver(name, created, driver, nodes, tuple(warnings)[:_MOST_WARNINGS], policy)
 
 
 def _translated(given: Mapping[str, Any]) -> dict[str, Any]:

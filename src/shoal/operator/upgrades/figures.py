@@ -19,6 +19,10 @@ class UpgradeFigures(msgspec.Struct, frozen=True):
     """Nodes that could start now."""
     pending: int = 0
 
+    def __add__(self, other: UpgradeFigures) -> UpgradeFigures:
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return UpgradeFigures(*(mine + theirs for mine, theirs in pairs))
+
 
 def upgrade_figures(nodes: Iterable[UpgradeNode], slots: int) -> UpgradeFigures:
     """`slots`: how many nodes may start."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.run_configuration import ProjectNamespaces
-from shoal.client.kind import API_SERVICES, CONFIG_MAPS, DEFINITIONS, DEPLOYMENTS, LEASES, PODS, Kind
+from shoal.client.kind import API_SERVICES, DEFINITIONS, DEPLOYMENTS, LEASES, PODS, SERVICES, Kind
 from shoal.client.refusals import ForbiddenError, NotFoundError
+from shoal.install.adoption.controllers import configuration_name, controllers_of
 from shoal.install.adoption.facts import AdoptionFacts
 from shoal.install.adoption.projects import KAI, AdoptedKind, AdoptedProject
+from shoal.install.manifest import Address
 from shoal.install.preflight.facts import Right
 from shoal.install.values.reading import ChartValues
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -44,6 +48,7 @@ def adoption_rights(namespace: str, release_namespace: str) -> list[Right]:
     inside = (
         ("deployments", "apps", ("get", "list", "patch"), namespace),
         ("pods", "", ("list",), namespace),
+        ("services", "", ("list",), namespace),
         ("leases", "coordination.k8s.io", ("create", "delete", "get", "patch"), namespace),
         ("configmaps", "", ("create", "delete", "get", "patch"), release_namespace),
     )
@@ -60,23 +65,25 @@ class AdoptionReader:
     async def read(self, project: AdoptedProject, namespace: str, release_namespace: str) -> AdoptionFacts:
         rights = adoption_rights(namespace, release_namespace)
         pods = await self._all(PODS)
-        return AdoptionFacts(
+        facts = AdoptionFacts(
             deployments=tuple(await self._all(DEPLOYMENTS)),
             hooks=tuple([one for kind in HOOK_KINDS.values() for one in await self._all(kind)]),
             definitions=tuple(await self._all(DEFINITIONS)),
             api_services=tuple(await self._all(API_SERVICES)),
             objects={kind: tuple(await self._objects(kind)) for kind in project.kinds},
-            settings=await self._settings(project, namespace),
+            services=tuple(await self._all(SERVICES, namespace)),
             pods=sum(_is_placed_by(one, project.schedulers) for one in pods),
             reservation_pods=sum(project == KAI and one["metadata"]["namespace"] == _RESERVED for one in pods),
             leases=tuple(await self._leases(project, namespace)),
             now=self._writer.clock.now(),
             denied=await FactsReader(self._writer).denied(rights),
         )
+        config_map, settings = await self._settings(project, namespace, facts)
+        return msgspec.structs.replace(facts, config_map=config_map, settings=settings)
 
-    async def _all(self, kind: Kind) -> list[Obj]:
+    async def _all(self, kind: Kind, namespace: str = "") -> list[Obj]:
         try:
-            return await self._writer.all(kind)
+            return await self._writer.all(kind, "", namespace)
         except ForbiddenError:
             return []
 
@@ -103,16 +110,23 @@ class AdoptionReader:
             found.append(lease.obj())
         return found
 
-    async def _settings(self, project: AdoptedProject, namespace: str) -> dict[str, str]:
-        if not project.config_map:
-            return {}
+    async def _settings(
+        self, project: AdoptedProject, namespace: str, facts: AdoptionFacts
+    ) -> tuple[str, dict[str, str]]:
+        """The name of the ConfigMap and its data: the one of the usual name, else the one that a controller mounts."""
+        mounted = configuration_name(project, controllers_of(project, namespace, facts))
+        for name in dict.fromkeys((project.config_map, mounted)):
+            data = await self._data(namespace, name) if name else None
+            if data is not None:
+                return name, data
+        return "", {}
+
+    async def _data(self, namespace: str, config_map: str) -> dict[str, str] | None:
         try:
-            found = await self._writer.patiently(
-                lambda: self._writer.api.get(CONFIG_MAPS, namespace, project.config_map)
-            )
-        except (NotFoundError, ForbiddenError):
-            return {}
-        return dict(found.obj().get("data") or {})
+            found = await self._writer.find(Address("v1", "ConfigMap", namespace, config_map))
+        except ForbiddenError:
+            return None
+        return None if found is None else dict(found.get("data") or {})
 
 
 def _is_placed_by(pod: Obj, schedulers: Sequence[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.install.inventory import DEPLOYED, FAILED, ROLLING_BACK, FailedRevision, ReleaseRecord, Revision
-from shoal.install.manifest import STAGES, Address, address_of, stage_of
+from shoal.install.manifest import STAGES, Address, address_of, stage_of, stays_with_data
 from shoal.install.values.reading import ChartValues
 from shoal.units.errors import UserError, Where
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -98,8 +98,8 @@ class Installer:
         return await self._return_to(latest, target)
 
     async def _return_to(self, record: ReleaseRecord, target: Revision) -> ReleaseRecord:
-        definitions = [one for one in record.inventory if stage_of(one.kind) == _DEFINITIONS]
-        wanted = {*definitions, *map(address_of, target.objects)}
+        staying = [one for one in record.inventory if stays_with_data(one.kind)]
+        wanted = {*staying, *map(address_of, target.objects)}
         stale = [one for one in reversed(record.inventory) if one not in wanted]
         inventory = tuple(dict.fromkeys((*map(address_of, target.objects), *record.inventory)))
         starting = msgspec.structs.replace(record, state=ROLLING_BACK, inventory=inventory)
@@ -122,8 +122,8 @@ class Installer:
             await save_record(self._writer, msgspec.structs.replace(record.with_state(FAILED), failed=failed))
             raise
         there = set(map(address_of, work.objects))
-        # Definitions that are not applied again stay, and belong to the release.
-        left = tuple(one for one in record.inventory if one in there or stage_of(one.kind) == _DEFINITIONS)
+        # What is not applied again and stays belongs to the release.
+        left = tuple(one for one in record.inventory if one in there or stays_with_data(one.kind))
         latest = msgspec.structs.replace(record.with_state(DEPLOYED), inventory=left)
         await save_record(self._writer, latest)
         return latest

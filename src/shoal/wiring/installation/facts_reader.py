@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from shoal.api.decode import convert
 from shoal.client.kind import (
     DAEMON_SETS,
     DEFINITIONS,
@@ -15,12 +16,17 @@ from shoal.client.kind import (
     NAMESPACES,
     NODES,
     PRIORITY_CLASSES,
+    STORAGE_CLASSES,
     Kind,
 )
 from shoal.client.refusals import ForbiddenError, RefusedError
+from shoal.client.volumes.values import StorageClass
 from shoal.install.adoption.record import ADOPTION_PREFIX
 from shoal.install.adoption.record import COMPONENT as ADOPTION
+from shoal.install.manifest import Address
+from shoal.install.objects.deployments import HISTORY
 from shoal.install.preflight.facts import (
+    ClaimFacts,
     ClusterFacts,
     DefinitionFacts,
     FoundNode,
@@ -29,9 +35,11 @@ from shoal.install.preflight.facts import (
     PolicyFacts,
     ReleaseFacts,
     Right,
+    StorageClassFacts,
 )
 from shoal.install.preflight.rights import EVERYTHING
 from shoal.install.release import INSTANCE, MANAGED_BY, PART
+from shoal.units.errors import Where
 from shoal.units.numbers import whole_of
 from shoal.wiring.installation.bound_releases import RECORDS, bound_releases
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -75,6 +83,8 @@ class FactsReader:
             adopted=tuple(
                 [name for obj in await self._listed(_CONFIG_MAPS, _ADOPTIONS) if (name := _adopted(obj, namespace))]
             ),
+            storage_classes=await self._storage_classes(),
+            history_claim=await self._history_claim(namespace),
             priority_classes=frozenset(obj["metadata"]["name"] for obj in await self._listed(PRIORITY_CLASSES)),
         )
         return msgspec.structs.replace(facts, unread=tuple(dict.fromkeys(self._unread)))
@@ -85,6 +95,25 @@ class FactsReader:
         except ForbiddenError:
             self._unread.append(kind.plural)
             return []
+
+    async def _storage_classes(self) -> tuple[StorageClassFacts, ...] | None:
+        try:
+            listed = await self._writer.all(STORAGE_CLASSES)
+        except ForbiddenError:
+            return None
+        found = [convert(one, StorageClass, Where(obj="StorageClass")) for one in listed]
+        return tuple(StorageClassFacts(one.metadata.name, one.is_default) for one in found)
+
+    async def _history_claim(self, namespace: str) -> ClaimFacts | None:
+        """The rights of the installation include this one where it is needed."""
+        try:
+            obj = await self._writer.find(Address("v1", "PersistentVolumeClaim", namespace, HISTORY))
+        except ForbiddenError:
+            return None
+        spec = {} if obj is None else obj["spec"]
+        size = (spec.get("resources") or {}).get("requests", {}).get("storage", "0")
+        modes = tuple(spec.get("accessModes") or ())
+        return None if obj is None else ClaimFacts(spec.get("storageClassName", ""), size, modes)
 
     async def _releases(self, namespace: str) -> tuple[ReleaseFacts, ...]:
         """Those with permissions, and those in the namespace of the installation: a record of another namespace may

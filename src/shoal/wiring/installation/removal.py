@@ -49,7 +49,7 @@ from shoal.wiring.installation.written_objects import remove_written_objects
 
 Obj = dict[str, Any]
 Report = Callable[[str], None]
-_DEFINITION, _POLICY = "CustomResourceDefinition", ("ClusterPolicy", "NVIDIADriver")
+_DEFINITION, _CLAIM, _POLICY = "CustomResourceDefinition", "PersistentVolumeClaim", ("ClusterPolicy", "NVIDIADriver")
 _OF_USERS = (PODS, DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS, SERVICES, CONFIG_MAPS, SECRETS, VOLUME_CLAIMS)
 _OF_NAMESPACES = frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"})
 _EVERY_S, _PATIENCE_S = 1.0, 120.0
@@ -61,6 +61,8 @@ class RemovalRequest(msgspec.Struct, frozen=True):
     keeps_definitions: bool = False
     deletes_objects: Callable[[str, int], bool] | None = None
     """Asked for each definition that has objects: whether they are deleted with it. None: they are kept."""
+    deletes_volume: Callable[[str], bool] | None = None
+    """Asked for each claim of a volume: whether it is deleted with its data. None: it is kept."""
 
 
 class RemovalPlan(msgspec.Struct, frozen=True):
@@ -126,14 +128,16 @@ class Remover:
                 await remove_written_objects(self._writer, release.namespace)
             self._report(f"{stage}: {len(addresses)} removed" if addresses else f"{stage}: nothing is left")
         await self._until_gone([one for one in going if one.kind == _DEFINITION])
-        await self._remove_namespace(release, planned)
+        await self._remove_namespace(release, planned, [one.name for one in kept if one.kind == _CLAIM])
         return kept
 
     def _kept(self, request: RemovalRequest, planned: RemovalPlan) -> list[Address]:
+        volume, asks = request.deletes_volume, request.deletes_objects
+        claims = [one for one in planned.addresses if one.kind == _CLAIM and (volume is None or not volume(one.name))]
         if request.keeps_definitions:
-            return [one for one in planned.addresses if one.kind == _DEFINITION]
-        asks = request.deletes_objects
-        return [one for one, number in planned.with_objects if asks is None or not asks(one.name, number)]
+            return [*(one for one in planned.addresses if one.kind == _DEFINITION), *claims]
+        with_objects = [one for one, number in planned.with_objects if asks is None or not asks(one.name, number)]
+        return [*with_objects, *claims]
 
     async def _number_of_objects(self, definition: Obj, release: Release) -> int:
         """Without those of the release."""
@@ -203,12 +207,12 @@ class Remover:
             await self._writer.clock.sleep(_EVERY_S)
         self._report(f"GPU stack: pods of components are still there: kubectl get pods -n {namespace}")
 
-    async def _remove_namespace(self, release: Release, planned: RemovalPlan) -> None:
+    async def _remove_namespace(self, release: Release, planned: RemovalPlan, claims: Iterable[str]) -> None:
         await self._writer.delete(record_address(release.name, release.namespace))
         namespace = Address("v1", "Namespace", "", release.namespace)
         if namespace not in planned.addresses:
             return
-        others = await self._others(release.namespace)
+        others = [*(f"{_CLAIM} {name}" for name in claims), *await self._others(release.namespace)]
         if others:
             shown = ", ".join(others[:3])
             self._report(f"namespace: {release.namespace} stays, because it has other objects: {shown}")

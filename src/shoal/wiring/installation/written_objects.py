@@ -26,7 +26,7 @@ _KINDS = tuple(
 _GATEKEEPING = f"{MANAGED_BY}=shoal,{PART}=gatekeeping"
 _PAPERS = "shoal-webhook-papers"
 _SCALING = f"{MANAGED_BY}=shoal,{PART}={POD_AUTOSCALING}"
-_LEASES = ("shoal", "shoal-operator", f"shoal-{POD_AUTOSCALING}")
+_LEASES = ("shoal", "shoal-operator", f"shoal-{POD_AUTOSCALING}", "shoal-history")
 
 
 async def written_objects(writer: ClusterWriter) -> list[tuple[Kind, str, str]]:

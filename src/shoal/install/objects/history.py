@@ -1,0 +1,50 @@
+"""The objects of the process that records the history of devices: account, claim of a volume, Deployment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.install.objects.deployments import HISTORY, HISTORY_PART, history_deployment
+from shoal.install.objects.network import history_network
+from shoal.install.objects.permissions import own_permissions
+from shoal.install.release import Release
+from shoal.install.values.reading import ChartValues
+from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.quantity import ZERO, Quantity
+
+Obj = dict[str, Any]
+_KEEP = {"helm.sh/resource-policy": "keep"}
+"""Helm does not delete an object with this annotation. `shoal uninstall` asks first."""
+
+
+def history_objects(release: Release, values: ChartValues, nodes: int) -> list[Obj]:
+    """Without labels. Raises UserError for a wrong size."""
+    return [
+        *own_permissions(HISTORY_PART, HISTORY, release.namespace),
+        _claim(release, values),
+        *history_network(release, values),
+        history_deployment(release, values, nodes),
+    ]
+
+
+def _claim(release: Release, values: ChartValues) -> Obj:
+    spec: Obj = {
+        "accessModes": [values.get("history.accessMode")],
+        "resources": {"requests": {"storage": _size(values)}},
+    }
+    storage_class = values.get("history.storageClass")
+    if storage_class:
+        spec["storageClassName"] = storage_class
+    meta = {"name": HISTORY, "namespace": release.namespace, "annotations": dict(_KEEP)}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+
+def _size(values: ChartValues) -> str:
+    text = str(values.get("history.size"))
+    try:
+        is_some = Quantity.parse(text) > ZERO
+    except UserError:
+        is_some = False
+    if not is_some:
+        raise UserError(f"{excerpt(text)} is not a size", where=Where(path="history.size"), fix="write it as 5Gi")
+    return text
