@@ -14,6 +14,7 @@ from bench import (
     agent_exporter,
     agent_plugin,
     autoscale,
+    burst,
     cost,
     dashboard,
     decode,
@@ -28,6 +29,7 @@ from bench import (
     this_machine,
     upgrade,
     volcano,
+    web,
     why,
 )
 from bench.alive import run as alive
@@ -54,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     why.main([])
     print("\nnode planning")
     autoscale.main(["--quick"] if chosen.quick else [])
+    print("\nburst of a gang")
+    burst.main([])
     print("\nAPI server")
     cluster.main(["--quick"] if chosen.quick else [])
     print("\nliving cluster")
@@ -64,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     testing.main(["--quick"] if chosen.quick else [])
     print("\ndashboard")
     dashboard.main([])
+    print("\nweb dashboard")
+    web.main([])
     print("\nnode agent, exporter")
     agent_exporter.main(["--quick"] if chosen.quick else [])
     print("\nnode agent, device plugin")

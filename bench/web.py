@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,11 @@ _SLICES = 7
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mig", action="store_true", help="every GPU has seven MIG instances")
-    asyncio.run(_measure(has_mig=parser.parse_args(arguments).mig))
+    chosen = parser.parse_args(arguments)
+    if shutil.which("chromium") is None:
+        print("  not measured: chromium is not installed")
+        return 0
+    asyncio.run(_measure(has_mig=chosen.mig))
     return 0
 
 

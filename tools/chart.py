@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.api.yaml_out import to_yaml
-from shoal.data.permissions import PARTS
+from shoal.data.permissions import PARTS, POD_AUTOSCALING
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.install.bundle import LEAST_SAFE_TOOLKIT
 from shoal.install.cluster_policy import CONFIGS, OF_MACHINES
@@ -39,7 +39,8 @@ podDisruptionBudget: {enabled: true}
 networkPolicies: {enabled: true}
 webhook: {enabled: true}
 operator: {enabled: true}
-metrics: {serviceMonitor: {enabled: true}}
+podAutoscaling: {enabled: true}
+metrics: {serviceMonitor: {enabled: true}, kubeState: {enabled: true}}
 """
 _OBSERVING = """
 networkPolicies: {enabled: true}
@@ -65,9 +66,11 @@ def files() -> dict[Path, str]:
     """By path: what each generated file has to contain."""
     objects = manifest(Release(NAME, NAMESPACE, version()), read_values([ValuesText("--values", _ALL)]))
     chosen = {
-        CHART / f"files/{name}.yaml": _GENERATED + _documents(one for one in objects if one["kind"] in kinds)
+        CHART / f"files/{name}.yaml": _GENERATED
+        + _documents(one for one in objects if one["kind"] in kinds and not _is_pod_autoscaling(one))
         for name, kinds in _KINDS.items()
     }
+    chosen[CHART / "files/pod-autoscaling.yaml"] = _GENERATED + _documents(filter(_is_pod_autoscaling, objects))
     observing = manifest(Release(NAME, NAMESPACE, version()), read_values([ValuesText("--values", _OBSERVING)]))
     chosen[CHART / "files/observer.yaml"] = _GENERATED + _documents(
         one for one in observing if one["kind"] != "Namespace"
@@ -90,6 +93,10 @@ def files() -> dict[Path, str]:
         **{CHART / f"crds/{name}.yaml": text for name, text in _definitions()},
         BASE / "shoal.yaml": _GENERATED + _stream(manifest(Release(version=version()), read_values([]))),
     }
+
+
+def _is_pod_autoscaling(obj: Obj) -> bool:
+    return bool(obj["metadata"].get("labels", {}).get(PART) == POD_AUTOSCALING)
 
 
 def _documents(objects: Iterable[Obj]) -> str:
@@ -128,7 +135,7 @@ def _options() -> Obj:
         listed.append({"path": one.path, "type": kind, **({"field": one.target} if one.target else {})})
     return {
         "options": listed,
-        "parts": sorted(name for name in PARTS if name not in (OPERATOR_PART, HISTORY_PART)),
+        "parts": sorted(name for name in PARTS if name not in (OPERATOR_PART, POD_AUTOSCALING, HISTORY_PART)),
         "leastSafeToolkit": ".".join(map(str, LEAST_SAFE_TOOLKIT)),
         "ofMachines": list(OF_MACHINES),
         "configs": dict(CONFIGS),

@@ -53,19 +53,28 @@ class KaiCluster:
 
 def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiCluster:
     """`asks_for_kai`: whether KAI itself runs here is looked at."""
+    live, discipline = kai_scheduler(cluster, api, asks_for_kai=asks_for_kai)
+    live.start()
+    return KaiCluster(live, discipline)
+
+
+def kai_scheduler(
+    cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False
+) -> tuple[LiveScheduler, KaiAdmission]:
+    """Not started."""
     live = LiveScheduler(cluster, api, WatchSettings(frozenset({"shoal", "kai-scheduler"})))
     made: list[KaiAdmission] = []
 
     def make(onward: Any) -> KaiAdmission:
         presence = Presence(live.context, KAI) if asks_for_kai else None
         made.append(KaiAdmission(live.context, live.served, live.loop, onward, presence))
+        live.loop.queue_steps.add(made[0])
         return made[0]
 
     disciplines = Disciplines(live.loop.intake, live.loop.clock)
     disciplines.add(make)
     live.loop.discipline = disciplines
-    live.start()
-    return KaiCluster(live, made[0])
+    return live, made[0]
 
 
 async def add_kai_itself(cluster: SmallCluster) -> None:

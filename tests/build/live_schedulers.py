@@ -104,12 +104,13 @@ async def add_node(
     *,
     gpus: int = 0,
     cpu: str = "8",
+    memory: str = "32Gi",
     pods: int = 110,
     labels: dict[str, str] | None = None,
     taints: list[Obj] | None = None,
 ) -> None:
     """Without the taint that the server puts on nodes nobody has called ready."""
-    has = {"cpu": cpu, "memory": "32Gi", "pods": str(pods)} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    has = {"cpu": cpu, "memory": memory, "pods": str(pods)} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}}
     await cluster.create(NODES, {"metadata": meta, "status": {"capacity": has, "allocatable": has}})
     await cluster.patch(NODES, name, {"spec": {"taints": taints}})

@@ -7,7 +7,6 @@ made anew, as its owner would.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -118,12 +117,13 @@ class VolcanoWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(made)
 
     def book(self) -> set[str]:
-        room = self.discipline._members.usage
-        return {_name(key) for group in room.groups() for key in room.pods(group)}
+        session = self.discipline.discipline.session
+        return {_name(key) for job in session.jobs.values() for key in job.ready}
 
     def charged(self) -> dict[str, int]:
-        sharing = self.discipline._sharing
-        return {} if sharing._kueue is None else _usage(sharing._kueue, _GPU, 1)
+        accounts = self.discipline.discipline.session.accounts
+        found = {name: int(accounts.allocated(name).get(_GPU, 0)) // 1000 for name in _OWN}
+        return {name: amount for name, amount in found.items() if amount}
 
 
 class KaiWork(_Work):
@@ -158,27 +158,25 @@ class KaiWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(await self.cluster.create(PODS, body))
 
     def book(self) -> set[str]:
-        return {_name(key) for work in self.discipline.units.all.values() for key in work.active}
+        return {_name(key) for job in self.discipline.discipline.last.jobs.values() for key in job.active}
 
     def charged(self) -> dict[str, int]:
-        return _usage(self.discipline.kueue, "gpu", 1000)
+        nodes = self.discipline.discipline.last.tree.nodes
+        return {name: nodes[name].allocated[0] // 1000 for name in _OWN if nodes[name].allocated[0]}
 
 
 def _scheduling(cluster: SmallCluster, make: Any, scheduler: str) -> LiveScheduler:
     live = LiveScheduler(cluster, watch=WatchSettings(schedulers=frozenset({scheduler})))
     disciplines = Disciplines(live.loop.intake, live.loop.clock)
-    disciplines.add(lambda onward: make(live, onward))
+
+    def added(onward: Any) -> Any:
+        made = make(live, onward)
+        live.loop.queue_steps.add(made)
+        return made
+
+    disciplines.add(added)
     live.loop.discipline = disciplines
     return live
-
-
-def _usage(kueue: Any, resource: str, unit: int) -> dict[str, int]:
-    found = Counter[str]()
-    for held in kueue.queues.held.values():
-        for (_, name), amount in held.usage.items():
-            if name == resource:
-                found[held.queue.name] += amount // unit
-    return dict(found)
 
 
 def _again(made: Obj) -> Obj:

@@ -24,6 +24,8 @@ from shoal.controllers.gatekeeping.installer import gatekeeping_controller
 from shoal.controllers.queued_jobs.controller import queued_jobs_controller
 from shoal.controllers.queued_pods.controller import queued_pods_controller
 from shoal.controllers.queues.admission_loop import QueueAdmission
+from shoal.controllers.scheduling_loop.disciplines import Disciplines, Onward
+from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.controllers.volcano.controller import volcano_controller
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
@@ -92,7 +94,10 @@ class RuledCluster:
         live = LiveScheduler(self.cluster, self.way_in(user))
         context, served = live.context, live.served
         watched = WatchedQueues(context, served, live.loop.wake, None)
-        live.loop.discipline = QueueAdmission(context, watched, live.loop)
+        disciplines = Disciplines(live.loop.intake, live.loop.clock)
+        disciplines.add(lambda onward: _volcano(live, onward))
+        disciplines.add(lambda _: QueueAdmission(context, watched, live.loop))
+        live.loop.discipline = disciplines
         others = (
             queued_jobs_controller(context, served),
             queued_pods_controller(context, served),
@@ -129,3 +134,9 @@ async def ruled_cluster(folder: Path, *projects: str) -> AsyncIterator[RuledClus
             task.cancel()
         await asyncio.gather(following, *cluster.tasks, return_exceptions=True)
         await plane.close()
+
+
+def _volcano(live: LiveScheduler, onward: Onward) -> VolcanoAdmission:
+    made = VolcanoAdmission(live.context, live.served, live.loop, onward=onward)
+    live.loop.queue_steps.add(made)
+    return made

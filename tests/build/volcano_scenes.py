@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from build.foreign_kinds import established
-from build.live_schedulers import LiveScheduler, add_node, start_scheduler
+from build.live_schedulers import LiveScheduler, add_node
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
@@ -50,14 +50,26 @@ class VolcanoScene:
         self.cluster = cluster
         self.disciplines: list[VolcanoAdmission] = []
 
-    def start_scheduler(self, api: Api | None = None) -> LiveScheduler:
-        def prepare(live: LiveScheduler) -> None:
-            discipline = VolcanoAdmission(live.context, live.served, live.loop)
-            live.loop.discipline = discipline
-            self.disciplines.append(discipline)
+    def scheduler(
+        self,
+        api: Api | None = None,
+        presence: Presence | None = None,
+        watch: WatchSettings = WatchSettings(schedulers=frozenset({"volcano"})),  # noqa: B008 - a frozen value
+    ) -> LiveScheduler:
+        """Not started. `presence`: whether Volcano itself runs."""
+        live = LiveScheduler(self.cluster, api, watch)
+        discipline = VolcanoAdmission(live.context, live.served, live.loop, presence)
+        live.loop.discipline = discipline
+        live.loop.queue_steps.add(discipline)
+        self.disciplines.append(discipline)
+        return live
 
-        watch = WatchSettings(schedulers=frozenset({"volcano"}))
-        return start_scheduler(self.cluster, api, watch=watch, prepare=prepare)
+    def start_scheduler(
+        self, api: Api | None = None, presence: Presence | None = None, *schedulers: str
+    ) -> LiveScheduler:
+        live = self.scheduler(api, presence, WatchSettings(schedulers=frozenset({"volcano", *schedulers})))
+        live.start()
+        return live
 
     # -- objects ----------------------------------------------------------------------------------------------------
 
@@ -157,11 +169,13 @@ async def bare_volcano(folder: Path, seed: int = 1) -> AsyncIterator[VolcanoScen
 
 
 @asynccontextmanager
-async def volcano_scene(folder: Path, *, gpus: int = 8, cpu: str = "64") -> AsyncIterator[VolcanoScene]:
+async def volcano_scene(
+    folder: Path, *, gpus: int = 8, cpu: str = "64", memory: str = "32Gi"
+) -> AsyncIterator[VolcanoScene]:
     """One node, everybody at work, pods run as soon as they are bound."""
     async with bare_volcano(folder) as scene:
         scene.cluster.start(volcano)
-        await add_node(scene.cluster, "n1", gpus=gpus, cpu=cpu)
+        await add_node(scene.cluster, "n1", gpus=gpus, cpu=cpu, memory=memory)
         scene.start_scheduler()
         scene.cluster.tasks.append(asyncio.ensure_future(scene.keep_tending()))
         yield scene

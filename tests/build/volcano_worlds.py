@@ -19,11 +19,12 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.pod_identity import PodIdentity, PodLabels
+from shoal.engine.queues.disciplines.volcano.amounts import GPU
 from shoal.engine.queues.disciplines.volcano.configuration import PluginOption, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.jobs import JobFacts
 from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
-from shoal.engine.queues.disciplines.volcano.queue_forest import GPU, QueueForest, VolcanoQueue
+from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest, VolcanoQueue
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
 GIB = 1 << 30

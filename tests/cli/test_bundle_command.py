@@ -49,9 +49,11 @@ async def _plant(kubeconfig: Path) -> None:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     process = ServerProcess(tmp_path_factory.mktemp("bundle"), "--authorization", "rbac")
-    asyncio.run(_plant(process.kubeconfig))
-    yield process
-    process.stop()
+    try:
+        asyncio.run(_plant(process.kubeconfig))
+        yield process
+    finally:
+        process.stop()
 
 
 def _read(file: Path) -> dict[str, bytes]:

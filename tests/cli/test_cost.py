@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
+import sys
+import urllib.request
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -269,3 +272,27 @@ def test_a_wrong_option_is_named(costs: Costs, arguments: tuple[str, ...], messa
 def test_a_folder_without_a_history_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", "--history", str(tmp_path / "none")]) == 2
     assert "has no history" in capsys.readouterr().err
+
+
+def test_costs_are_served_to_tools_that_read_opencost(costs: Costs) -> None:
+    arguments = ["cost", "serve", "--port", "0", "--history", str(costs.folder), "--prices", str(costs.prices)]
+    process = subprocess.Popen([sys.executable, "-m", "shoal", *arguments], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[0].partition("?")[0]
+        with urllib.request.urlopen(f"{url}?window={DAY[1]}&aggregate=team", timeout=60) as answer:  # noqa: S310 - of loopback
+            (found,) = json.load(answer)["data"]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    totals = {one["group"]: one for one in costs.json()["groups"]}
+    assert set(found) == set(totals) == {"red", "blue"}
+    assert found["red"]["totalCost"] == pytest.approx(float(totals["red"]["total"]), abs=0.01)
+
+
+def test_serving_costs_needs_a_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "serve", "--history", str(tmp_path)]) == 2
+    assert "has no history" in capsys.readouterr().err
+    assert main(["run", "--cost-port", "9003"]) == 2
+    assert "--cost-port: needs a history; name a folder with --history" in capsys.readouterr().err

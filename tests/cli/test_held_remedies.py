@@ -102,8 +102,14 @@ def test_a_group_behind_very_many_others_is_told_that_they_come_first(told: Told
 def test_capability_without_places_on_the_nodes_is_no_remedy(told: Told) -> None:
     world = [node("n", 4), volcano_queue("small", 4), *gang("big", 2, "small")]
     assert told.remedies("gang/big", *world) == []
-    assert "A change of the queue alone does not help: its pods find no places on the nodes." in told(
+    assert "All nodes together offer 4 nvidia.com/gpu: waiting and other quotas do not help." in told(
         "gang/big", *world
+    )
+    scattered = [node("n", 6), node("m", 2), volcano_queue("small", 4)]
+    wide = gang("wide", 1, "small", 8)
+    assert told.remedies("gang/wide", *scattered, *wide) == []
+    assert "A change of the queue alone does not help: its pods find no places on the nodes." in told(
+        "gang/wide", *scattered, *wide
     )
     cordoned = node("m", 8, spec={"unschedulable": True})
     (remedy,) = told.remedies("gang/big", cordoned, volcano_queue("small", 4), *gang("big", 2, "small"))

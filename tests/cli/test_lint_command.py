@@ -278,3 +278,10 @@ def test_a_template_is_said_to_be_one(lint: Lint) -> None:
 def test_reports_are_written_to_standard_output_alone(lint: Lint, form: str) -> None:
     assert "SHL-305" in lint.on(seeing_all_devices(), options=("-o", form))
     assert lint.err == ""
+
+
+def test_the_page_of_common_mistakes_names_rules_that_there_are() -> None:
+    page = (ROOT / "docs" / "common-mistakes.md").read_text(encoding="utf-8")
+    cells = [line.split("|")[2] for line in page.splitlines() if line.startswith("| ")]
+    named = {name for cell in cells for name in re.findall(r"`([A-Z][A-Za-z]+)`", cell)}
+    assert named <= set(reasons())

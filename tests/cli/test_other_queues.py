@@ -45,7 +45,7 @@ FULL = [
     node("n", 8),
     node("m", 8),
     volcano_queue("small", 8),
-    vgroup("t/a", 1, "small", "Running"),
+    vgroup("t/a", 1, "small", "Running", minResources={"nvidia.com/gpu": 8}),
     vgroup("t/b", 1, "small"),
     pod("t/a-0", 8, on="n", annotations={GROUP: "a"}),
     pod("t/b-0", 1, annotations={GROUP: "b"}),

@@ -112,6 +112,13 @@ def test_the_command_line_knows_every_part() -> None:
     assert _NAMED == NAMED
 
 
+def test_node_scaling_needs_a_cloud_and_a_cloud_the_name_of_the_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling"]) == 2
+    assert "--cloud: node-scaling needs a cloud; aws is supported" in capsys.readouterr().err
+    assert main(["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling", "--cloud", "aws"]) == 2
+    assert "--cloud-cluster: the instances of the cluster need its name as a tag" in capsys.readouterr().err
+
+
 def test_everything_runs_unless_somebody_chooses() -> None:
     assert run_choice(RunFiles()).controllers == PARTS
     assert run_choice(RunFiles(RunConfiguration(controllers=("queues",)))).controllers == ("queues",)

@@ -216,3 +216,54 @@ def test_brackets_in_reasons_are_printed(tmp_path: Path, capsys: pytest.CaptureF
     assert "pool gpu: the pool does not define label example.com/rack, which the pod wants in [r1]" in " ".join(
         out.split()
     )
+
+
+def test_the_plan_preempts_as_the_configuration_of_the_cluster_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = _pod("running", 8, node="n1", creationTimestamp="2026-11-27T11:00:00Z")
+    running["status"] = {"phase": "Running", "startTime": "2026-11-27T11:00:00Z"}
+    urgent = _pod("urgent", 8, creationTimestamp="2026-11-27T12:00:00Z")
+    urgent["spec"]["priority"] = 1000
+    configuration = {
+        "apiVersion": "config.shoal.dev/v1alpha1",
+        "kind": "ShoalConfiguration",
+        "preemption": {"minRuntime": "24h"},
+    }
+    objects = (_pool(), _node("n1"), running, urgent)
+    assert _decided(tmp_path, capsys, *objects)["provision"] == []
+    code, out, err = _run(tmp_path, capsys, (*objects, configuration), "plan", "-o", "json")
+    assert code == 0
+    assert "ShoalConfiguration" not in err
+    assert [node["pods"] for node in json.loads(out)["provision"]] == [["team-a/urgent"]]
+
+
+def test_why_tells_how_long_nodes_have_been_starting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": "gpu-x",
+            "creationTimestamp": "2026-11-27T11:56:48Z",
+            "labels": {
+                "karpenter.sh/nodepool": "gpu",
+                "karpenter.sh/capacity-type": "on-demand",
+                "node.kubernetes.io/instance-type": "p5.48xlarge",
+                "topology.kubernetes.io/zone": "us-east-1a",
+            },
+            "annotations": {"shoal.dev/provisioned-for": "team-a/p", "shoal.dev/expected-start-seconds": "300"},
+        },
+        "spec": {},
+        "status": {
+            "capacity": {"cpu": "96", "memory": "900Gi", "pods": "110", "nvidia.com/gpu": "8"},
+            "conditions": [{"type": "Launched", "status": "True"}],
+        },
+    }
+    pod = _pod("p", 8, creationTimestamp="2026-11-27T12:00:00Z")
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all((_pool(), claim, pod)))
+    assert main(["why", "pod/team-a/p", "-f", str(tmp_path / "all.yaml")]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert (
+        "provisioning 1 x p5.48xlarge, started 3:12 ago, about 5:00 expected, pool gpu; 1 of 1 have not registered"
+        in words
+    )

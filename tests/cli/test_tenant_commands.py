@@ -60,9 +60,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("tenants")
     process = ServerProcess(folder, "--nodes", "none", "--authorization", "rbac", is_bare=False)
     (folder / "teams.yaml").write_text(TEAM)
-    assert main(["tenant", "apply", str(folder / "teams.yaml"), "--kubeconfig", str(process.kubeconfig)]) == 0
-    yield process
-    process.stop()
+    try:
+        assert main(["tenant", "apply", str(folder / "teams.yaml"), "--kubeconfig", str(process.kubeconfig)]) == 0
+        yield process
+    finally:
+        process.stop()
 
 
 @pytest.fixture
@@ -191,6 +193,7 @@ def test_the_budgets_are_a_part_of_a_price_file(tenants: Tenants) -> None:
     [
         (("apply", "none.yaml"), "No such file"),
         (("apply", "x", "--resource", "gpu"), "is no amount of a device"),
+        (("request", "team-a", "--resource", "limits.nvidia.com/gpu=9"), "is no amount of a device"),
         (("apply", "teams.yaml", "--gpus", "4"), "is not for files"),
         (("apply", "kube-system"), "belongs to the cluster"),
         (("request", "team-a"), "give --gpus or --resource"),

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -141,6 +142,24 @@ def test_a_busy_port_is_one_clear_line(more: list[str], capfd: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("more", [[], ["--detach"]])
+def test_a_busy_port_for_pages_that_the_user_named_is_one_clear_line(
+    more: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["up", "--port", "0", "--web-port", str(port), *more]) == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in capfd.readouterr().err
+    assert not cluster_folder(None).exists()
+
+
+def test_a_wrong_price_file_is_named_before_anything_starts(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (home / "prices.yaml").write_text("machines: [{perHour: much}]")
+    assert main(["up", "--port", "0", "--prices", str(home / "prices.yaml")]) == 2
+    assert "prices.yaml" in capfd.readouterr().err
+    assert not cluster_folder(None).exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--detach"]])
 def test_a_busy_port_for_metrics_is_one_clear_line(more: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -259,6 +278,8 @@ def test_a_detached_cluster_answers_keeps_its_objects_and_ends(capfd: pytest.Cap
     steps = [line for line in err.splitlines() if not line.startswith("waiting for ")]
     assert steps[0] == f"starting Kubernetes 1.36 in {folder}"
     assert steps[1].startswith("the cluster is ready at https://127.0.0.1:")
+    pages = steps[2].removeprefix("pages: ")
+    assert "p5-48xlarge-0" in urllib.request.urlopen(pages, timeout=60).read().decode()  # noqa: S310 - of loopback
     assert (folder / "kubeconfig").stat().st_mode & 0o777 == 0o600
     assert main(["cluster", "status"]) == 0
     told = capfd.readouterr().out
@@ -273,7 +294,8 @@ def test_a_detached_cluster_answers_keeps_its_objects_and_ends(capfd: pytest.Cap
     keys = (folder / "kubeconfig").read_text().partition("users:")[2]
     assert main(["down"]) == 0
     assert holder(folder) is None
-    assert main(["up", "--detach", "--port", "0"]) == 0
+    assert main(["up", "--detach", "--port", "0", "--no-web"]) == 0
+    assert "pages:" not in capfd.readouterr().err
     assert (folder / "kubeconfig").read_text().partition("users:")[2] == keys
     assert main(["down"]) == 0
 

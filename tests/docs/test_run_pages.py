@@ -9,6 +9,7 @@ import pytest
 
 from docs.pages import ROOT
 from shoal.client.clock import WallClock
+from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
 from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
 from shoal.devices.agent_series import ALL as AGENT_SERIES
 from shoal.devices.dcgm_fields import FIELDS, XID
@@ -17,6 +18,7 @@ from shoal.engine.cluster import Cluster
 from shoal.operator.progress.figures import OperatorFigures
 from shoal.operator.upgrades.figures import UpgradeFigures
 from shoal.telemetry.fleet import measure_fleet
+from shoal.telemetry.prices import CostFigures
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics
 from shoal.telemetry.unadmitted import UnadmittedFigure
@@ -48,11 +50,13 @@ class _NoQueues:
 
 def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry = Telemetry("1.0", WallClock(), Measured())
-    measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0)
+    measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0, lambda: 0.0)
     QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
     telemetry.follow_work_queues(lambda: ())
     telemetry.follow_operator(OperatorFigures())
     telemetry.follow_driver_upgrades(UpgradeFigures)
+    telemetry.follow_node_scaling(NodeScalingFigures, NodeScalingObserver())
+    telemetry.follow_prices(CostFigures)
     ObservedWaits(telemetry.registry)
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,10 +28,11 @@ WIDTHS = ((1400, "light"), (800, "dark"), (400, "light"))
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 QUEUE_PATH = "/apis/kueue.x-k8s.io/v1beta2"
 NAMED = (
-    "[...document.querySelectorAll('button, a, input')]"
-    ".every(one => (one.innerText || one.ariaLabel || one.placeholder || '').toString().trim())"
+    "[...document.querySelectorAll('button, a, input, select')]"
+    ".every(one => (one.innerText || one.ariaLabel || one.placeholder || one.labels?.length || '').toString().trim())"
 )
 FIRST_GPU = "(box => [box.x + 4, box.y + 4])(document.querySelector('#node-p5-48xlarge-0 svg').getBoundingClientRect())"
+AXE = "axe-core@4.10.2"
 ODD = "<img src=x onerror=alert(1)>"
 
 
@@ -57,10 +60,12 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    port = free_port()
+    port, folder = free_port(), tmp_path_factory.mktemp("web")
+    prices = folder / "prices.yaml"
+    prices.write_text("machines: [{instanceType: dgx-a100-80, perHour: '25.00'}]")
     nodes = "2xp5.48xlarge,1xdgx-a100-80[mig=all-1g.10gb]"
     server = ServerProcess(
-        tmp_path_factory.mktemp("web"), "--nodes", nodes, "--web-port", str(port), "--no-dashboard", is_bare=False
+        folder, "--nodes", nodes, "--web-port", str(port), "--prices", str(prices), "--no-dashboard", is_bare=False
     )
     client = client_of(server.kubeconfig)
     for name in ("language", "vision"):
@@ -82,6 +87,13 @@ async def picture(tab: BrowserPage, name: str) -> None:
         await tab.picture(Path(folder) / f"{name}.png")
 
 
+async def loaded(tab: BrowserPage, name: str) -> None:
+    """Until what the script loads is there."""
+    if name in LATER:
+        await tab.until(f"document.querySelector('{LATER[name]}')")
+
+
+LATER = {"job": "dl.why", "what-if": "#why h2"}
 PAGES = {
     "fleet": "/",
     "table": "/?as=table",
@@ -89,6 +101,11 @@ PAGES = {
     "queues": "/queues",
     "queue": "/queue/ClusterQueue/vision",
     "workloads": "/workloads",
+    "timelines": "/timelines?window=1h",
+    "cost": "/cost?window=24h",
+    "capacity": "/capacity",
+    "alerts": "/alerts",
+    "what-if": "/what-if?of=vision%7Ch100%7Cnvidia.com%2Fgpu&quota=32&nodes=2xp5.48xlarge",
     "job": "/job/default/huge",
     "missing": "/node/gone",
 }
@@ -102,8 +119,7 @@ async def test_every_page_opens_at_three_widths_without_an_error_of_the_console(
             await tab.use_theme(theme)
             for name, path in PAGES.items():
                 await opened(tab, served.url + path)
-                if name == "job":
-                    await tab.until("document.querySelector('dl.why')")
+                await loaded(tab, name)
                 assert await tab.run("document.documentElement.scrollWidth <= innerWidth"), (name, width)
                 assert await tab.run(NAMED), f"{name}: a control without a name"
                 assert await tab.run("document.querySelectorAll('h1, h2').length >= 1")
@@ -111,6 +127,48 @@ async def test_every_page_opens_at_three_widths_without_an_error_of_the_console(
                 faults = [fault for fault in tab.faults if not (name == "missing" and "404" in fault)]
                 assert faults == [], (name, width)
                 tab.faults.clear()
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core, from its registry."""
+    folder = tmp_path_factory.mktemp("axe")
+    fetched = subprocess.run(["npm", "pack", AXE], cwd=folder, capture_output=True, timeout=120, check=False)
+    if fetched.returncode:
+        pytest.skip(f"{AXE} cannot be fetched: {fetched.stderr.decode()[-200:]}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        script = archive.extractfile("package/axe.min.js")
+        assert script is not None
+        return script.read().decode()
+
+
+@pytest.mark.external("npm")
+async def test_axe_finds_no_fault_on_any_page_light_and_dark(served: Served, axe: str, tmp_path: Path) -> None:
+    violations = "axe.run(document).then(found => found.violations.map(one => one.id + ': ' + one.nodes[0].html))"
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        for width, theme in (WIDTHS[0], (400, "dark")):
+            await tab.resize(width)
+            await tab.use_theme(theme)
+            for name, path in PAGES.items():
+                await opened(tab, served.url + path)
+                await loaded(tab, name)
+                await tab.run(f"{axe}; true")
+                assert await tab.run(violations) == [], (name, theme)
+
+
+async def test_a_proposal_is_made_with_the_form_and_the_keyboard(served: Served, tmp_path: Path) -> None:
+    async with browser(tmp_path) as new_tab:
+        tab = await new_tab()
+        await opened(tab, served.url + "/what-if")
+        await tab.run("document.getElementById('nodes').value = '2xp5.48xlarge'")
+        await tab.leave("document.querySelector('main form button').click()")
+        await tab.until("document.querySelector('#why h2')")
+        assert "With 2 more nodes" in await tab.run("document.getElementById('why').innerText")
+        await tab.run("document.activeElement.blur()")
+        await tab.press("5")
+        await tab.until("location.pathname === '/cost' && document.querySelector('#of-groups')")
+        assert tab.faults == []
 
 
 async def test_the_fleet_can_be_filtered_coloured_and_walked_by_keys(served: Served, tmp_path: Path) -> None:

@@ -51,6 +51,14 @@ VALUES = {
         "{observe: {enabled: true, interval: 5m}, networkPolicies: {enabled: false}, imagePullSecrets: [a], labels: "
         "{team: ml}, metrics: {serviceMonitor: {enabled: true}}, tolerations: [{operator: Exists}], image: {tag: t1}}"
     ),
+    "pod autoscaling": (
+        "{podAutoscaling: {enabled: true, resources: {limits: {memory: 1Gi}}}, imagePullSecrets: [a], "
+        "labels: {team: ml}, metrics: {serviceMonitor: {enabled: true}}, tolerations: [{operator: Exists}], "
+        "image: {tag: t1}}"
+    ),
+    "pod autoscaling without network policies": (
+        "{podAutoscaling: {enabled: true}, networkPolicies: {enabled: false}, operator: {enabled: false}}"
+    ),
     "a history": "{history: {enabled: true}, metrics: {serviceMonitor: {enabled: true}}}",
     "a history with values": (
         "{history: {enabled: true, size: 20Gi, storageClass: fast, accessMode: ReadWriteOncePod}, labels: {team: ml}, "
@@ -83,6 +91,10 @@ def test_the_chart_has_the_objects_of_shoal_install_for(text: str) -> None:
 @pytest.mark.parametrize(("name", "namespace"), [("shoal-1795768000", "gpu-operator"), ("123", "true")])
 def test_the_objects_have_the_names_of_the_release(name: str, namespace: str) -> None:
     assert by_address(rendered({}, name, namespace)) == installed("", release(name, namespace))
+    scaling = {"podAutoscaling": {"enabled": True}}
+    assert by_address(rendered(scaling, name, namespace)) == installed(
+        "podAutoscaling: {enabled: true}", release(name, namespace)
+    )
 
 
 def changed(option: Option) -> Any:

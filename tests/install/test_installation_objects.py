@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from shoal.api.decode import convert
+from shoal.api.run_configuration import RunConfiguration
 from shoal.api.yaml_text import read_yaml
 from shoal.data.permissions import BY_DEFAULT
 from shoal.install.manifest import STAGES, address_of, manifest, stage_of
@@ -233,6 +235,31 @@ def test_a_generated_name_is_a_valid_one() -> None:
 def _started(text: str) -> list[str]:
     config = read_yaml(_one("ConfigMap", "shoal-config", text)["data"]["config.yaml"], "config.yaml")
     return list(next(iter(config))[1].get("controllers", []))
+
+
+def test_pod_autoscaling_has_an_account_of_its_own() -> None:
+    """Its right to read Secrets is nobody else's."""
+    text = "podAutoscaling: {enabled: true}"
+    rules = {obj["metadata"]["name"]: obj["rules"] for obj in _objects(text) if obj["kind"] == "ClusterRole"}
+    readers = {
+        name
+        for name, found in rules.items()
+        if any("secrets" in one["resources"] and "get" in one["verbs"] for one in found)
+    }
+    assert readers == {"shoal-pod-autoscaling"}
+    pod = _one("Deployment", "shoal-pod-autoscaling", text)["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "shoal-pod-autoscaling"
+    config = read_yaml(_one("ConfigMap", "shoal-pod-autoscaling-config", text)["data"]["config.yaml"], "config.yaml")
+    rules_of_run = convert(next(iter(config))[1], RunConfiguration, Where())
+    rules_of_run.check(Where())
+    service = _one("Service", rules_of_run.pod_autoscaling.service_name, text)
+    assert service["spec"]["ports"][0]["port"] == rules_of_run.pod_autoscaling.service_port
+    assert _one("Role", "shoal-pod-autoscaling-election", text)["rules"][1]["resourceNames"] == [
+        "shoal-pod-autoscaling"
+    ]
+    assert not [obj for obj in _objects("") if "pod-autoscaling" in obj["metadata"]["name"]]
+    with pytest.raises(UserError, match="is a Deployment of its own"):
+        _objects("controllers: [scheduler, pod-autoscaling]")
 
 
 def test_drivers_are_upgraded_where_the_operator_is_the_one_of_shoal() -> None:

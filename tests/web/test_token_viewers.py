@@ -78,8 +78,10 @@ async def test_a_viewer_sees_what_rbac_lets_the_owner_of_the_token_list(tmp_path
             path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
             tokens[name] = admin.ask("POST", path, request)["status"]["token"]
         admin.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "vision"}})
-        admin.ask("POST", f"{RBAC}/clusterroles", rule("ClusterRole", "everything", "pods", "nodes", "clusterqueues"))
+        everything = ("pods", "nodes", "clusterqueues", "events", "workloads")
+        admin.ask("POST", f"{RBAC}/clusterroles", rule("ClusterRole", "everything", *everything))
         admin.ask("POST", f"{RBAC}/clusterroles", rule("ClusterRole", "pods", "pods"))
+        admin.ask("POST", f"{RBAC}/clusterroles", rule("ClusterRole", "events", "events"))
         admin.ask("POST", f"{RBAC}/clusterrolebindings", binding("ClusterRoleBinding", "everything", "operator"))
         inside = f"{RBAC}/namespaces/vision/rolebindings"
         admin.ask("POST", inside, binding("RoleBinding", "pods", "tenant"))
@@ -87,16 +89,22 @@ async def test_a_viewer_sees_what_rbac_lets_the_owner_of_the_token_list(tmp_path
         async with viewers(server, clock) as found:
             names = ("vision", "hidden")
             assert await found.viewer(tokens["operator"], names) == Viewer()
-            own = Viewer(frozenset({"vision"}), lists_nodes=False, lists_queues=False)
-            assert await found.viewer(tokens["tenant"], names) == own
-            assert await found.viewer(tokens["stranger"], names) == Viewer(
-                frozenset(), lists_nodes=False, lists_queues=False
-            )
+            nothing = frozenset[str]()
+            seen = await found.viewer(tokens["tenant"], names)
+            # The right to list pods opens neither Events nor Workloads.
+            assert (seen.namespaces, seen.events_in, seen.workloads_in) == (frozenset({"vision"}), nothing, nothing)
+            assert not seen.lists_nodes
+            assert not seen.lists_queues
+            stranger = Viewer(nothing, False, False, nothing, nothing)
+            assert await found.viewer(tokens["stranger"], names) == stranger
             for wrong in ("wrong", tokens["tenant"] + "x", "Bearer " + tokens["tenant"]):
                 with pytest.raises(UnauthorizedError):
                     await found.viewer(wrong, names)
-            admin.ask("DELETE", f"{inside}/pods-tenant")
+            admin.ask("POST", inside, binding("RoleBinding", "events", "tenant"))
             # A right is asked about again after a minute.
+            clock.at_s += 61
+            assert (await found.viewer(tokens["tenant"], names)).events_in == frozenset({"vision"})
+            admin.ask("DELETE", f"{inside}/pods-tenant")
             clock.at_s += 61
             assert (await found.viewer(tokens["tenant"], names)).namespaces == frozenset()
     finally:

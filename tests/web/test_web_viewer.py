@@ -151,3 +151,23 @@ def test_local_queues_of_other_namespaces_are_left_out_of_the_tree() -> None:
     assert written(shown).count("vision/q") == 3
     assert permitted_tree(tree, ALL) is tree
     assert permitted_tree(tree, Viewer(lists_queues=False)) == Tree()
+
+
+def test_a_viewer_of_pods_alone_finds_nothing_that_events_and_workloads_say() -> None:
+    waiting = msgspec.structs.replace(pod("gated", "vision", 1, ""), is_gated=True, why="quota of others")
+    facts = msgspec.structs.replace(everything(), waiting=[waiting], detail=PodDetail(waiting, everything().events))
+    pods_alone = Viewer(frozenset({"vision"}), events_in=frozenset(), workloads_in=frozenset())
+    found = PermittedFacts().of(facts, pods_alone)
+    assert (found.events, found.workloads) == ([], [])
+    assert [gang.why for gang in found.gangs] == [""]
+    assert found.waiting[0].why == ""
+    assert isinstance(found.detail, PodDetail)
+    assert not found.detail.events
+    assert found.detail.pod.why == ""
+
+
+def test_events_of_nodes_are_shown_to_viewers_of_nodes_and_of_the_default_namespace() -> None:
+    facts = msgspec.structs.replace(everything(), events=[EventFacts("", "node/n-0", "Rebooted", "x", is_warning=True)])
+    for events_in, count in ((None, 1), (frozenset({"default"}), 1), (frozenset({"vision"}), 0)):
+        assert len(PermittedFacts().of(facts, Viewer(None, events_in=events_in)).events) == count
+    assert PermittedFacts().of(facts, Viewer(None, lists_nodes=False)).events == []

@@ -22,6 +22,7 @@ from shoal.client.kind import PODS
 from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.controllers.queues.admission_loop import QueueAdmission
+from shoal.engine.from_api.membership import LIGHT_GROUP_LABEL, LIGHT_MINIMUM_LABEL
 from shoal.prometheus.exposition import text_of
 from shoal.store.watched.queues import WatchedQueues
 from shoal.units.errors import UserError
@@ -208,3 +209,25 @@ async def test_objects_that_wait_are_added_up_over_the_loops_of_a_part(tmp_path:
                 loop.wake(("default", str(name)))
         assert tasks.waiting() == [("busy", 3)]
         await tasks.end()
+
+
+@virtual
+async def test_gangs_that_wait_and_work_that_is_not_saved_are_measured(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        read = Read(cluster)
+        read.process.start()
+        await add_node(cluster, "n1", gpus=8)
+        saves = {"shoal.dev/checkpoint-every": "1h"}
+        saving = pod("saving", gpus=2)
+        saving["metadata"]["annotations"] = saves
+        await cluster.create(PODS, saving)
+        await cluster.until(lambda: is_bound(cluster, "saving"))
+        # Six GPUs are free: as many as the second gang needs, which asks for a node that does not exist.
+        for name, gpus in (("big", 7), ("small", 5)):
+            for at in range(2):
+                member = pod(f"{name}-{at}", gpus=gpus if at else 1, nodeSelector={"none": "there"})
+                member["metadata"]["labels"] = {LIGHT_GROUP_LABEL: name, LIGHT_MINIMUM_LABEL: "2"}
+                await cluster.create(PODS, member)
+        await cluster.pass_time(600)
+        assert [read[f'shoal_waiting_gangs{{gpus="{state}"}}'] for state in ("free", "short")] == [1, 1]
+        assert 500 < read['shoal_unsaved_work_seconds{namespace="default",pod="saving",node="n1"}'] < 700

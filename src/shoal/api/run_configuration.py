@@ -14,6 +14,7 @@ from msgspec import Meta, field
 from shoal.api.admission_settings import AdmissionSettings
 from shoal.api.kueue.durations import seconds
 from shoal.api.meta import ObjectMeta
+from shoal.api.pod_autoscaling_rules import PodAutoscalingRules
 from shoal.api.webhook_rules import WebhookRules
 from shoal.api.wire import ApiStruct
 from shoal.units.errors import UserError, Where
@@ -97,6 +98,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
     webhook: WebhookRules = field(default_factory=WebhookRules)
     namespaces: ProjectNamespaces = field(default_factory=ProjectNamespaces)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
+    pod_autoscaling: PodAutoscalingRules = field(default_factory=PodAutoscalingRules)
 
     def check(self, where: Where) -> None:
         names, here = self.scheduler_names, where.below("schedulerNames")
@@ -108,6 +110,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
         self.preemption.min_runtime_s(where.below("preemption"))
         self.webhook.check(where.below("webhook"))
         self.admission.check(where.below("admission"))
+        self.pod_autoscaling.check(where.below("podAutoscaling"))
 
     def deciding(self) -> RunConfiguration:
         """Only the fields on which decisions depend."""

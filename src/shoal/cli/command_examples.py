@@ -49,6 +49,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal scale plan -f manifests/ --instance-types types.yaml",
     ),
     "scale pools": ("shoal scale pools", "shoal scale pools -f snapshot.json"),
+    "scale mode": ("shoal scale mode paused", "shoal scale mode dry-run training", "shoal scale mode active"),
+    "scale import": (
+        "shoal scale import -f cluster.yaml",
+        "shoal scale import -- eksctl create nodegroup --name gpu --node-type p5.48xlarge --nodes-max 8",
+    ),
+    "scale iam": ("shoal scale iam training", "shoal scale iam training --region us-east-1 --node-role nodes"),
     "policy": ("shoal policy generate | kubectl apply -f -", "shoal policy preview"),
     "policy generate": (
         "shoal policy generate | kubectl apply -f -",
@@ -93,6 +99,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "cost explain": ("shoal cost explain team-a/train",),
     "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
     "cost forget": ("shoal cost forget team-a --yes",),
+    "cost serve": ("shoal cost serve --prices prices.yaml",),
     "cost budget": ("shoal cost budget --prices prices.yaml",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),
     "pack": (
@@ -146,6 +153,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "uninstall": ("shoal uninstall --dry-run", "shoal uninstall"),
     "permissions": ("shoal permissions | kubectl apply -f -", "shoal permissions --controllers scheduler -o json"),
     "crds": ("shoal crds | kubectl apply -f -", "shoal crds --project kueue,volcano"),
+    "dashboards": ("shoal dashboards -o objects | kubectl apply -f -", "shoal dashboards fleet > fleet.json"),
     "alerts": ("shoal alerts | kubectl apply -f -", "shoal alerts -o rules > shoal-rules.yaml"),
     "completion": ('eval "$(shoal completion bash)"', "shoal completion fish | source"),
     "version": ("shoal version", "shoal version --client -o json"),

@@ -64,7 +64,7 @@ _ENTRIES = (
         "web",
         "shoal.cli.web:web",
         _LOOK,
-        "Serve pages about the cluster to browsers: the fleet, queues, workloads and nodes, as they change.",
+        "Serve pages about the cluster to browsers: fleet, queues, workloads, costs and alerts, as they change.",
     ),
     CommandEntry(
         "explain",
@@ -222,6 +222,12 @@ _ENTRIES = (
         "shoal.cli.policy:app",
         _RUN,
         "Check pods with GPUs when they are created: print the policies, and what they would refuse.",
+    ),
+    CommandEntry(
+        "dashboards",
+        "shoal.cli.dashboards:dashboards",
+        _RUN,
+        "Print dashboards for Grafana: shoal dashboards -o objects | kubectl apply -f -.",
     ),
     CommandEntry(
         "completion",

@@ -231,7 +231,14 @@ def _forget() -> None:
     app.command("forget", cls=HelpCommand)(forget)
 
 
+def _serve() -> None:
+    from shoal.cli.cost_serve import serve
+
+    app.command("serve", cls=HelpCommand)(serve)
+
+
 _explain()
 _advise()
 _budget()
 _forget()
+_serve()

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from shoal.units.calendar_windows import TimeWindow
 
 _MOST_BYTES = 4 << 20
-_STALE_MS = 5 * 60_000
-_WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
+WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,19 +53,19 @@ class CostSource:
         typer.Option(
             metavar="MODE",
             help="How the price of a node is divided: model, opencost or gpu-memory-weighted.",
-            autocompletion=one_of(_WEIGHTS),
+            autocompletion=one_of(WEIGHTS),
         ),
-    ] = _WEIGHTS[0]
+    ] = WEIGHTS[0]
 
     def open(self) -> CostFacts:
         """Raises UserError for an option that is wrong and where there is no history."""
         from shoal.store.history.history import read_history
         from shoal.units.calendar_windows import window_of, zone_of
 
-        check_known(self.weights, _WEIGHTS, "mode", Where(path="--weights"))
+        check_known(self.weights, WEIGHTS, "mode", Where(path="--weights"))
         zone = zone_of(self.time_zone)
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
-        file = _price_file(self.prices)
+        file = price_file(self.prices)
         history = read_history(folder)
         recorded = history.ledger.recorded_ms()
         now = _now_ms() if recorded is None else recorded
@@ -116,13 +115,15 @@ class CostFacts:
 
     def curves(self, records: Records) -> dict[str, PriceCurve]:
         """The billing price of every machine. Raises UserError that asks for those that are missing."""
+        return self.curves_of(records.machines, self.basis(records.machines))
+
+    def curves_of(self, machines: tuple[Machine, ...], basis: PriceBasis) -> dict[str, PriceCurve]:
         from shoal.cost.prices.billing import billing
         from shoal.cost.prices.machine_prices import machine_prices
 
-        basis = self.basis(records.machines)
-        prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
+        prices = machine_prices(machines, basis.file, basis.today, basis.measured_watts)
         prices.check(basis.where)
-        return billing(records.machines, prices, basis.file, self.window).curves
+        return billing(machines, prices, basis.file, self.window).curves
 
     def month_end_ms(self) -> int:
         """Of the month in which the window ends."""
@@ -138,26 +139,10 @@ class CostFacts:
 
     def notes(self) -> list[str]:
         """What a reader must know about the time that was recorded."""
-        from shoal.units.calendar_windows import rfc3339
-
-        ledger, found = self.history.ledger, []
-        since, until = ledger.since_ms(), ledger.recorded_ms()
-        if since is not None and since > self.window.start_ms:
-            found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
-        if until is not None and _now_ms() - until > _STALE_MS:
-            found.append(f"nothing was recorded after {rfc3339(until)}")
-        return found
+        return self.history.notes(self.window.start_ms, _now_ms())
 
     def _watts(self, machines: tuple[Machine, ...]) -> dict[str, Decimal]:
-        from decimal import Decimal
-
-        power = self.history.samples.power(self.window.start_ms, self.window.end_ms)
-        found: dict[str, Decimal] = {}
-        for machine in machines:
-            values = [power[device] for device in machine.devices if device in power]
-            if values:
-                found[machine.name] = Decimal(str(sum(values) / len(values) * len(machine.devices)))
-        return found
+        return self.history.measured_watts(machines, self.window.start_ms, self.window.end_ms)
 
 
 def _now_ms() -> int:
@@ -166,7 +151,8 @@ def _now_ms() -> int:
     return round(WallClock().seconds() * 1000)
 
 
-def _price_file(path: Path | None) -> PriceFile:
+def price_file(path: Path | None) -> PriceFile:
+    """Without a path one without prices. Raises UserError for a file that is none."""
     from shoal.api.files import read_whole
     from shoal.api.yaml_text import read_yaml
     from shoal.cost.prices.price_file import PriceFile, read_price_file

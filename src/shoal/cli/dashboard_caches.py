@@ -15,6 +15,7 @@ import msgspec
 
 from shoal.api.wire import dec_hook
 from shoal.api.workloads import Job
+from shoal.autoscale.node_claims.claim import claim_of
 from shoal.client.ecosystem_kinds import (
     CLUSTER_QUEUES,
     GROUP_POD_GROUPS,
@@ -22,6 +23,7 @@ from shoal.client.ecosystem_kinds import (
     KAI_QUEUES,
     LIGHT_POD_GROUPS,
     LOCAL_QUEUES,
+    NODE_CLAIMS,
     VOLCANO_POD_GROUPS,
     VOLCANO_QUEUES,
     WORKLOADS,
@@ -63,6 +65,7 @@ class DashboardCaches:
             (KAI_QUEUES, self._queue(kai_queue, "KAI")),
             (LOCAL_QUEUES, self._local_queue),
             (WORKLOADS, self._workload),
+            (NODE_CLAIMS, self._claim),
             (JOBS, self._job),
             *((kind, self._group) for kind in (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, LIGHT_POD_GROUPS, GROUP_POD_GROUPS)),
         ]
@@ -128,6 +131,12 @@ class DashboardCaches:
             self._state.queues.put_workload(workload(after.data))
         elif before is not None:
             self._state.queues.drop_workload(before.key)
+
+    def _claim(self, before: Item | None, after: Item | None) -> None:
+        if after is not None:
+            self._state.node_changes.put(claim_of(after.obj()))
+        elif before is not None:
+            self._state.node_changes.drop(before.name)
 
     def _job(self, before: Item | None, after: Item | None) -> None:
         known = after or before

@@ -13,10 +13,13 @@ import msgspec
 import typer
 
 from shoal.cli.cluster_folder import history_folder
+from shoal.cli.history_use import HistoryUse
 from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
     from shoal.api.admission_settings import RuleMode
+    from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses
+    from shoal.embedded.cloud.settings import CloudSettings
     from shoal.embedded.machines.machine import Machine
     from shoal.embedded.snapshots.creation import SnapshotStart
     from shoal.wiring.cluster_options import ClusterOptions
@@ -55,8 +58,27 @@ GpuConfigPath = Annotated[
         help="The device plugin's configuration of this machine: a file, or a folder for the Node's label.",
     ),
 ]
+TriggerNetworks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trigger-network",
+        metavar="CIDR",
+        help="A network of loopback or link-local addresses that triggers of ScaledObjects may ask; may be given "
+        "several times.",
+    ),
+]
 WithContention = Annotated[
     bool, typer.Option("--contention/--no-contention", help="Whether pods that share a GPU slow each other down.")
+]
+
+CloudOption = Annotated[
+    str,
+    typer.Option(
+        "--cloud",
+        metavar="FILE",
+        help="How the simulated cloud behaves that provides the nodes of NodePools: boot times, capacity, spot "
+        "market, failures; or none.",
+    ),
 ]
 
 
@@ -103,6 +125,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     kubelet_address: str = ""
     has_contention: bool = True
     has_foreign: bool = True
+    trigger_networks: tuple[str, ...] = ()
     is_split: bool = False
     """Server and clients in processes of their own."""
     is_this_machine: bool = False
@@ -113,6 +136,9 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The mode of the admission rules; None: they are not installed."""
     snapshot: Path | None = None
     """The objects to start with."""
+    cloud: str = ""
+    """The file with the behaviour of the simulated cloud; empty: the usual behaviour."""
+    history_use: HistoryUse = HistoryUse()
     clock: str = ""
     """A moment of the server's process, if that is our parent."""
 
@@ -121,13 +147,15 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
         words = ["--nodes", _absolute(self.nodes), "--speed", f"{self.speed:g}"]
         words += [] if self.has_controllers else ["--no-controllers"]
         words += [] if self.has_foreign else ["--no-foreign-kinds"]
+        words += [word for one in self.trigger_networks for word in ("--trigger-network", one)]
         words += [] if self.scheduler is USUAL_SCHEDULER else ["--scheduler", self.scheduler.value]
         words += ["--this-machine"] if self.is_this_machine else []
         words += ["--runtime-endpoint", absolute_socket(self.runtime_endpoint)] if self.runtime_endpoint else []
         words += ["--gpu-config", str(self.gpu_config.expanduser().absolute())] if self.gpu_config is not None else []
         words += [] if self.admission_rules is None else ["--admission-rules", self.admission_rules]
         words += ["--from", str(self.snapshot.expanduser().absolute())] if self.snapshot is not None else []
-        words += self._of_nodes()
+        words += ["--cloud", self.cloud if self.cloud == NONE else _absolute_file(self.cloud)] if self.cloud else []
+        words += self._of_nodes() + self.history_use.arguments()
         return [*words, "--processes"] if self.is_split else words
 
     def _of_nodes(self) -> list[str]:
@@ -147,7 +175,8 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             names = (word for name in OWN_NAMES for word in ("--scheduler-name", name))
             recorded = () if folder is None else ("--history", str(history_folder(folder)))
-            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *common))
+            used = self.history_use.arguments() if recorded else ()
+            parts.append(("run", "--no-leader-elect", "--child", *names, *recorded, *used, *common))
         if self.nodes != NONE:
             nodes = ("--nodes", _absolute(self.nodes), *self._of_nodes())
             parts.append(("cluster", "nodes", *nodes, *common))
@@ -156,6 +185,23 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def has_shoal(self) -> bool:
         return self.has_controllers and self.scheduler is Scheduler.SHOAL
+
+    def _cloud(self) -> CloudSettings | None:
+        """None where no controller could use it."""
+        if self.cloud == NONE:
+            return None
+        if not self.has_shoal or not self.has_foreign or self.is_split or self.is_this_machine or self.clock:
+            if self.cloud:
+                what = "--cloud needs Shoal's scheduler and the kinds of other projects, in one process"
+                fix = "leave out --no-controllers, --scheduler, --no-foreign-kinds, --processes and --this-machine"
+                raise UserError(what, fix=fix)
+            return None
+        if self.snapshot is not None and not self.cloud:
+            # The machines of a copied cluster are in another cloud.
+            return None
+        from shoal.cli.cloud_file import cloud_of_file
+
+        return cloud_of_file(self.cloud)
 
     def to_cluster_options(self, kubeconfig: Path | None = None, folder: Path | None = None) -> ClusterOptions:
         """Raises UserError for what cannot be read: before anything is started or written. `folder`: the cluster's."""
@@ -177,14 +223,16 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             return ClusterOptions(
                 speed=self.speed, children=self.parts(kubeconfig, folder), has_foreign=self.has_foreign
             )
+        cloud = self._cloud()
         return ClusterOptions(
             machines=machines,
+            cloud=cloud,
             controllers=tuple(
                 name
                 for name in (CONTROLLERS if self.has_controllers else ())
                 if name != DEFAULT_SCHEDULER or self.scheduler is Scheduler.SIMPLE
             ),
-            shoal=self._shoal(folder) if self.has_shoal and not self.clock else None,
+            shoal=self._shoal(folder, cloud) if self.has_shoal and not self.clock else None,
             since=ClockReading.read(self.clock) if self.clock else None,
             is_child=bool(self.clock),
             speed=self.speed,
@@ -194,6 +242,7 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
             kubelet_address=self.kubelet_address,
             has_contention=self.has_contention,
             has_foreign=self.has_foreign,
+            trigger_addresses=trigger_addresses(self.trigger_networks),
             snapshot=start,
             this_machine=folder / "this-machine" if self.is_this_machine and folder is not None else None,
             runtime_endpoint=self.runtime_endpoint,
@@ -218,18 +267,23 @@ class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
             runtime_socket(self.runtime_endpoint)
 
-    def _shoal(self, folder: Path | None) -> RunChoice:
+    def _shoal(self, folder: Path | None, cloud: CloudSettings | None) -> RunChoice:
         from shoal.api.admission_settings import AdmissionSettings
         from shoal.api.run_configuration import RunConfiguration
         from shoal.cli.run import run_choice
         from shoal.cli.run_files import RunFiles
-        from shoal.wiring.run_choice import OWN_NAMES
+        from shoal.wiring.run_choice import NODE_SCALING, OWN_NAMES
 
         admission = AdmissionSettings()
         if self.admission_rules is not None:
             admission = AdmissionSettings(enabled=True, mode=self.admission_rules)
         choice = run_choice(RunFiles(RunConfiguration(scheduler_names=OWN_NAMES, admission=admission)))
-        return choice if folder is None else msgspec.structs.replace(choice, history=history_folder(folder))
+        choice = msgspec.structs.replace(choice, has_kube_state=True)
+        if cloud is not None:
+            choice = msgspec.structs.replace(choice, cloud=cloud, controllers=(*choice.controllers, NODE_SCALING))
+        if folder is not None:
+            choice = msgspec.structs.replace(choice, history=history_folder(folder))
+        return self.history_use.of(choice)
 
     def _start(self) -> SnapshotStart | None:
         if self.snapshot is None:
@@ -274,3 +328,17 @@ def _absolute_file(part: str) -> str:
 
 def absolute_socket(endpoint: str) -> str:
     return endpoint if endpoint == NONE else _absolute_file(endpoint.removeprefix("unix://"))
+
+
+def trigger_addresses(networks: Sequence[str]) -> TriggerAddresses:
+    """Raises UserError."""
+    from shoal.autoscale.scaled_objects.trigger_addresses import OPTION, TriggerAddresses, read_network
+
+    found = []
+    for text in networks:
+        try:
+            found.append(read_network(text))
+        except ValueError:
+            fix = "write a network such as 127.0.0.0/8"
+            raise UserError(f'"{text}" is not a network', where=Where(path=OPTION), fix=fix) from None
+    return TriggerAddresses(tuple(found))

@@ -10,7 +10,7 @@ from shoal.api.yaml_text import read_yaml
 from shoal.autoscale.nodes.instance_reading import instance_type_of
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.sim.node_scaling import TypesOf
+from shoal.store.node_planning import TypesOf
 from shoal.units.errors import UserError, Where
 
 _MOST_BYTES = 64 * 2**20

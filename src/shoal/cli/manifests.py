@@ -132,13 +132,12 @@ def loaded_of(
     queues = _queues(documents)
     manifests = manifest_cluster_of(without_queue_objects(documents if queues is None else queues.documents), added)
     hold_queued_pods(documents, manifests)
-    fairshare = discipline_of(kai_queues(documents))
+    queues_of_kai = kai_queues(documents)
+    fairshare = discipline_of(queues_of_kai)
     if fairshare is not None:
-        manifests.events = grouped(manifests.events)
+        manifests.events = grouped(queues_of_kai, manifests.events)
     settings = volcano_settings(documents)
-    volcano = volcano_rounds.discipline_of(
-        volcano_tree(documents), volcano_groups(documents), manifests.events, settings
-    )
+    volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), settings)
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)

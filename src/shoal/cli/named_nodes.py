@@ -42,10 +42,11 @@ def with_machines(documents: Sequence[Document], nodes: Sequence[str] | None) ->
     if not nodes:
         return list(documents)
     others = [document for document in documents if not isinstance(document.value, Node)]
-    return [*_documents_of(nodes), *others]
+    return [*documents_of_machines(nodes), *others]
 
 
-def _documents_of(nodes: Sequence[str]) -> list[Document]:
+def documents_of_machines(nodes: Sequence[str]) -> list[Document]:
+    """Node objects of these machines."""
     import msgspec
 
     from shoal.api.decode import Document, read

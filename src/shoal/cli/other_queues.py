@@ -11,18 +11,15 @@ from shoal.api.resources import PODS
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.engine.cycle_state import CycleState
-from shoal.engine.events import PodBound
 from shoal.engine.fitter import Fitter
 from shoal.engine.ledger import Ledger
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
-from shoal.engine.queues.disciplines.kai.queue_usage import queue_usage
-from shoal.engine.queues.disciplines.volcano.amounts import Figures
-from shoal.engine.queues.disciplines.volcano.queue_forest import GPU
+from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
-from shoal.sim.kai_queues import kai_queues, kai_units
+from shoal.sim.kai_queues import kai_queues
 from shoal.sim.volcano_queues import is_queue as is_volcano
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
 from shoal.store.held_pods import HeldPod
@@ -106,11 +103,9 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
 
 def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
     queues = kai_queues(documents)
-    bound = [event for event in loaded.manifests.events if isinstance(event, PodBound)]
     shares = fair_facts(loaded.cluster, fair_queues(queues.values())).tree.nodes
-    usage_by_queue = queue_usage(queues, kai_units(documents, bound, loaded.now_s).all.values())
     for name, queue in sorted(queues.items()):
-        used = usage_by_queue.get((name, "allocated"), {})
+        used = dict(zip(RESOURCES, shares[name].allocated, strict=True)) if name in shares else {}
         yield OtherQueue(
             KAI,
             name,

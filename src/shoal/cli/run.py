@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions, in_one_line
 from shoal.cli.foreground import ready_reporter
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
@@ -21,6 +24,7 @@ from shoal.units.visible_text import visible
 if TYPE_CHECKING:
     from shoal.api.run_configuration import RunConfiguration
     from shoal.cli.run_files import RunFiles
+    from shoal.cloud.ec2_settings import Ec2Settings
     from shoal.engine.profile import Builder
     from shoal.operator.components.facts import OperatorSettings
     from shoal.wiring.run_choice import NamedProfile, RunChoice
@@ -29,7 +33,7 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
-_NAMED = ("operator", "driver-upgrades", "history")
+_NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling", "history")
 """Parts that run only if they are named."""
 
 
@@ -64,6 +68,13 @@ class RunOptions:
             metavar="HOST:PORT", help="Address of metrics and health checks, by default 127.0.0.1:8080; or none."
         ),
     ] = None
+    kube_state_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--kube-state-metrics",
+            help="Serve the series of kube-state-metrics about pods, nodes and namespaces, unless it runs itself.",
+        ),
+    ] = False
     history: Annotated[
         Path | None,
         typer.Option(
@@ -127,8 +138,50 @@ class OperatorOptions:
         )
 
 
+class CloudName(StrEnum):
+    AWS = "aws"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudOptions:
+    """Of the part `node-scaling`."""
+
+    cloud: Annotated[CloudName | None, typer.Option(help="The cloud in which node-scaling provisions nodes.")] = None
+    cloud_cluster: Annotated[
+        str,
+        typer.Option(
+            "--cloud-cluster", metavar="NAME", help="The name of the cluster in the cloud, a tag of its instances."
+        ),
+    ] = ""
+    cloud_region: Annotated[
+        str, typer.Option("--cloud-region", metavar="REGION", help="The region; by default that of the AWS profile.")
+    ] = ""
+
+    def settings(self, parts: Sequence[str]) -> Ec2Settings | None:
+        """Raises UserError if the part has no cloud, or the cloud is incomplete; before anything starts."""
+        if self.cloud is None:
+            if "node-scaling" in parts:
+                raise UserError("node-scaling needs a cloud", where=Where(path="--cloud"), fix="aws is supported")
+            return None
+        if not self.cloud_cluster:
+            what = "the instances of the cluster need its name as a tag"
+            raise UserError(what, where=Where(path="--cloud-cluster"), fix="as in --cloud-cluster training")
+        from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
+
+        found = Ec2Settings(self.cloud_cluster, self.cloud_region)
+        ec2_client(found)
+        return found
+
+
 @with_options
-def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
+def run(
+    options: RunOptions,
+    operator: OperatorOptions,
+    cloud: CloudOptions,
+    history_use: HistoryUse,
+    cluster_access: AccessOptions,
+    logs: LoggingOptions,
+) -> None:
     """Run Shoal on a cluster: place pods, admit jobs through queues, explain."""
     from msgspec.structs import replace
 
@@ -160,8 +213,11 @@ def run(options: RunOptions, operator: OperatorOptions, cluster_access: AccessOp
         is_child=options.child,
         metrics=options.metrics_address,
         operator=operator.settings(),
+        cloud=cloud.settings(own.controllers),
+        has_kube_state=options.kube_state_metrics,
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
+    choice = history_use.of(choice)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

@@ -23,6 +23,24 @@ class ScaleCommands(LazyGroup):
             _HEADING,
             "List node pools with their nodes, price, limits, and why a pool can serve no pod.",
         ),
+        CommandEntry(
+            "mode",
+            "shoal.cli.scale_pool_commands:mode",
+            _HEADING,
+            "Pause node scaling, let it say what it would do, or let it work.",
+        ),
+        CommandEntry(
+            "import",
+            "shoal.cli.scale_pool_commands:import_pools",
+            _HEADING,
+            "Convert node groups of eksctl, gcloud or Cluster Autoscaler to NodePools, as YAML.",
+        ),
+        CommandEntry(
+            "iam",
+            "shoal.cli.scale_pool_commands:iam",
+            _HEADING,
+            "Print the least policy that node scaling needs on AWS, as JSON.",
+        ),
     )
 
 

@@ -20,7 +20,8 @@ from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
     from shoal.cli.object_source import Source
-    from shoal.sim.node_scaling import NodeScaling
+    from shoal.store.node_planning import NodeScaling
+    from shoal.views.scale_plan import PoolView
 
 _SEED = 42
 
@@ -88,11 +89,10 @@ def pools(options: PoolsOptions, access: AccessOptions) -> None:
     """List node pools with their nodes, price, limits, and why a pool can serve no pod."""
     checked(options.output, TABLES)
     from shoal.cli.object_source import source_from
-    from shoal.cli.scale_documents import pool_documents
     from shoal.views.scale_text import show_pools
 
     source = source_from(options.filename, access)
-    found = pool_documents(_decided(source, PlanOptions(instance_types=options.instance_types)))
+    found = pools_of(source, options.instance_types)
     if options.output in FOR_PROGRAMS:
         from shoal.cli.formats import write
 
@@ -103,18 +103,33 @@ def pools(options: PoolsOptions, access: AccessOptions) -> None:
     show_pools(console(), found, has_headings=not options.no_headers)
 
 
-def _decided(source: Source, options: PlanOptions) -> NodeScaling:
+def pools_of(source: Source, instance_types: Path | None = None, *, warns: bool = True) -> list[PoolView]:
+    """The pools with their nodes, price and limits."""
+    from shoal.cli.scale_documents import pool_documents
+
+    return pool_documents(_decided(source, PlanOptions(instance_types=instance_types), warns=warns))
+
+
+def _decided(source: Source, options: PlanOptions, *, warns: bool = True) -> NodeScaling:
+    from shoal.api.run_configuration import RUN_KIND, PreemptionRules
     from shoal.cli.instance_type_file import types_of_file
     from shoal.cli.manifest_errors import report_errors
     from shoal.cli.manifests import rounds_of, warn
+    from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
     from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
     from shoal.sim.node_scaling import decided_scaling
 
+    own = rules_in_use(source.documents)
+    rules = PreemptionRules() if own is None else own.preemption
+    # A cluster is decided about as `shoal run` does it there; files with a configuration as it says.
+    steps = steps_of_rules(rules) if source.access is not None or own is not None else None
     types_of = None if options.instance_types is None else types_of_file(options.instance_types)
     loaded = source.taken()
+    rounds = rounds_of(loaded, _SEED, steps=steps)
+    rounds.victim_policy = policy_of_rules(rules)
     decided = decided_scaling(
         source.documents,
-        rounds_of(loaded, _SEED),
+        rounds,
         waiting_pods(source.documents, loaded),
         held_texts(loaded),
         scaling_options(
@@ -126,8 +141,12 @@ def _decided(source: Source, options: PlanOptions) -> NodeScaling:
             ignores_preferences=options.ignore_preferences,
         ),
     )
-    # The kinds that only node planning reads are not read by the scheduler.
-    warnings = [each for each in loaded.warnings if not each.startswith("not read, because")]
+    if not warns:
+        return decided
+    # The kinds that only node planning reads are not read by the scheduler; the configuration was read above.
+    warnings = [
+        each for each in loaded.warnings if not each.startswith("not read, because") and f" {RUN_KIND} " not in each
+    ]
     warn([*warnings, *decided.objects.warnings])
     report_errors(decided.objects.errors)
     return decided

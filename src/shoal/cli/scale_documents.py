@@ -18,9 +18,9 @@ from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.data.instances import catalog
-from shoal.sim.node_scaling import NodeScaling, ScalingOptions, TypesOf, price_per_hour
 from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory
+from shoal.store.node_planning import NodeScaling, ScalingOptions, TypesOf, price_per_hour
 from shoal.units.near_texts import near_texts
 from shoal.views.scale_plan import PoolView, ScalePlan, node_view, refusal_view, removal_view
 

@@ -6,6 +6,7 @@ Standard output has exactly one line, `export KUBECONFIG=...`, printed when the 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from shoal.cli.cluster_folder import StateFolder, cluster_folder
+from shoal.cli.cluster_folder import StateFolder, cluster_folder, history_folder
 from shoal.cli.completion_values import fleets
 from shoal.cli.embedded_options import (
     DEFAULT_NODES,
     NONE,
     USUAL_SCHEDULER,
     USUAL_SOFTWARE,
+    CloudOption,
     EmbeddedOptions,
     GpuConfigPath,
     GpuSoftwareOption,
@@ -30,21 +32,25 @@ from shoal.cli.embedded_options import (
     SchedulerOption,
     Speed,
     Stages,
+    TriggerNetworks,
     WithContention,
     fleet_of,
 )
 from shoal.cli.foreground import export_line, log_into, run_in, wants_dashboard
+from shoal.cli.history_use import HistoryUse
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
+    import socket
+
     from shoal.embedded.apiserver.settings import Settings
 
 _PORT = 6443
 _LOOPBACK = "127.0.0.1"
 _SNAPSHOT = ("reproduced from ", "added because ", "not reproduced: ", "the objects of ")
 """How lines about a snapshot begin."""
-_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "log_format", "log_level"})
+_OF_DEMO = frozenset({"demo", "port", "speed", "dashboard", "web", "web_port", "log_format", "log_level"})
 
 
 class KubeVersion(StrEnum):
@@ -129,6 +135,7 @@ class UpOptions:
     speed: Speed = 1.0
     stages: Stages = None
     gpu_software: GpuSoftwareOption = USUAL_SOFTWARE
+    cloud: CloudOption = ""
     metrics_port: MetricsPort = None
     contention: WithContention = True
     foreign: Annotated[
@@ -142,6 +149,7 @@ class UpOptions:
         RuleModeName | None,
         typer.Option("--admission-rules", help="Check pods by the admission rules when they are created."),
     ] = None
+    trigger_network: TriggerNetworks = None
     processes: Annotated[
         bool, typer.Option("--processes", help="Run controllers and nodes in processes of their own.")
     ] = False
@@ -151,18 +159,18 @@ class UpOptions:
     dashboard: Annotated[
         bool | None, typer.Option("--dashboard/--no-dashboard", help="Draw the cluster; by default on a terminal.")
     ] = None
+    web: Annotated[bool, typer.Option("--web/--no-web", help="Serve the pages of shoal web on 127.0.0.1.")] = True
     web_port: Annotated[
         int | None,
         typer.Option(
-            "--web-port", metavar="N", min=1, max=65535, help="Serve the pages of shoal web on this port of 127.0.0.1."
+            "--web-port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="The port of the pages; by default 8090, or a free one where that is in use. 0 serves none.",
         ),
     ] = None
     notify: Annotated[int | None, typer.Option("--notify-fd", hidden=True)] = None
-
-    @property
-    def pages(self) -> str:
-        """The address of the web dashboard; empty without one."""
-        return "" if self.web_port is None else f"http://{_LOOPBACK}:{self.web_port}/"
 
     def embedded(self) -> EmbeddedOptions:
         return EmbeddedOptions(
@@ -172,9 +180,11 @@ class UpOptions:
             speed=self.speed,
             stages=tuple(self.stages or ()),
             gpu_software=self.gpu_software,
+            cloud=self.cloud,
             metrics_port=self.metrics_port,
             has_contention=self.contention,
             has_foreign=self.foreign,
+            trigger_networks=tuple(self.trigger_network or ()),
             is_split=self.processes,
             is_this_machine=self.this_machine,
             runtime_endpoint=self.runtime_endpoint,
@@ -217,22 +227,34 @@ class UpOptions:
 
 
 @with_options
-def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None:
+def up(context: typer.Context, options: UpOptions, history_use: HistoryUse, logs: LoggingOptions) -> None:
     """Start a Kubernetes cluster with GPUs on this machine, with nothing to install."""
+    folder = cluster_folder(options.state)
     if options.demo:
         from shoal.cli.up_demo import run_demo
 
         _check_demo(context)
-        run_demo(options.port if options.port != _PORT else 0, options.speed, logs, dashboard=options.dashboard)
+        port = options.port if options.port != _PORT else 0
+        run_demo(port, options.speed, logs, dashboard=options.dashboard, pages=_pages(options))
         return
-    folder = cluster_folder(options.state)
-    embedded = _without_simulated_nodes(context, options.embedded())
+    if history_use.alerts_to is None:
+        # A cluster on this machine has its alerts as Events, since it has no Prometheus.
+        history_use = dataclasses.replace(history_use, alerts_to=["events"])
+    embedded = msgspec.structs.replace(_without_simulated_nodes(context, options.embedded()), history_use=history_use)
     settings = options.settings(folder)
     cluster = embedded.to_cluster_options(settings.kubeconfig, folder)
-    _check_ports(folder, settings.host, options)
+    _check_ports(folder, settings.host, options, history_use.cost_port)
+    from shoal.cli.web_beside import PagesBeside, address_of, port_of
+    from shoal.embedded.apiserver.security.state_folder import is_claimed
+
+    # A cluster that runs in the folder is the more helpful complaint.
+    bound = None if options.notify is None and is_claimed(folder) else _pages(options)
+    pages = "" if bound is None else address_of(bound)
     if options.detach:
-        served = [] if options.web_port is None else ["--web-port", str(options.web_port)]
-        _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], options.pages)
+        served = ["--no-web"] if bound is None else ["--web-port", str(port_of(bound))]
+        if bound is not None:
+            bound.close()
+        _start_detached(folder, settings, [*embedded.arguments(), *served, *logs.arguments()], pages)
         return
     logs.check()
 
@@ -243,20 +265,27 @@ def up(context: typer.Context, options: UpOptions, logs: LoggingOptions) -> None
     if options.notify is None and wants_dashboard(options.dashboard):
         from shoal.cli.dashboard_runs import dashboard_beside_server
 
-        show = dashboard_beside_server(settings.kubeconfig, options.pages)
+        show = dashboard_beside_server(settings.kubeconfig, pages)
         log_into(folder, logs)
     else:
         logs.set_up()
-    if options.web_port is not None:
-        from shoal.cli.web_runs import pages_beside_server
-
-        show = pages_beside_server(settings.kubeconfig, options.web_port, show)
+    if bound is not None:
+        history = history_folder(folder) if embedded.has_shoal else None
+        is_usual = folder == cluster_folder(None)
+        beside = PagesBeside(
+            settings.kubeconfig,
+            history,
+            None if history_use.prices is None else history_use.prices.expanduser().absolute(),
+            evaluates_alerts=history is not None and history_use.alerts_to != ["none"],
+            is_alone=cluster.is_alone,
+            is_usual=is_usual,
+        )
+        show = beside.show(bound, show)
 
     def serve_cluster(settings: Settings, ready: Callable[[str], None]) -> None:
-        serve(settings, cluster, ready, show, step)
-
-    if options.pages and options.notify is None:
-        step(f"pages: {options.pages}")
+        serve(
+            settings, cluster, lambda url: _say_ready(ready, url, pages if options.notify is None else ""), show, step
+        )
 
     run_in(folder, settings, serve_cluster, options.notify)
 
@@ -269,7 +298,7 @@ def _without_simulated_nodes(context: typer.Context, embedded: EmbeddedOptions) 
     return msgspec.structs.replace(embedded, nodes=NONE)
 
 
-def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
+def _check_ports(folder: Path, host: str, options: UpOptions, cost_port: int | None) -> None:
     """Raises UserError for a port in use, before anything is written or started. A cluster that runs in the folder is
     the more helpful complaint, which the claim of the folder makes."""
     from shoal.embedded.apiserver.security.state_folder import is_claimed
@@ -279,8 +308,23 @@ def _check_ports(folder: Path, host: str, options: UpOptions) -> None:
         check_port(host, options.port, "--port")
         if options.metrics_port:
             check_port(_LOOPBACK, options.metrics_port, "--metrics-port")
-        if options.web_port:
-            check_port(_LOOPBACK, options.web_port, "--web-port")
+        if cost_port:
+            check_port(_LOOPBACK, cost_port, "--cost-port")
+
+
+def _say_ready(ready: Callable[[str], None], url: str, pages: str) -> None:
+    from shoal.cli.progress import step
+
+    ready(url)
+    if pages:
+        step(f"pages: {pages}")
+
+
+def _pages(options: UpOptions) -> socket.socket | None:
+    """The socket of the web dashboard; None without one. Raises UserError for a port in use."""
+    from shoal.cli.web_beside import web_socket
+
+    return web_socket(options.web_port) if options.web and options.web_port != 0 else None
 
 
 def _start_detached(folder: Path, settings: Settings, arguments: list[str], pages: str) -> None:
@@ -304,5 +348,5 @@ def _check_demo(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if name not in _OF_DEMO and source is not None and source.name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")
-            fix = "--port, --speed and --dashboard go with it; for all others leave out --demo"
+            fix = "--port, --speed, --dashboard and --web-port go with it; for all others leave out --demo"
             raise UserError(f"{option} does not go with --demo", fix=fix)

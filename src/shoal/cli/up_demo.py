@@ -6,6 +6,7 @@ read it while it runs.
 
 from __future__ import annotations
 
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,11 +22,18 @@ if TYPE_CHECKING:
     from shoal.cli.dashboard import LiveDashboard
     from shoal.embedded.apiserver.settings import Settings
     from shoal.wiring.process_tasks import ProcessTasks
+    from shoal.wiring.up import Show
 
 _SEED = 42
 
 
-def run_demo(port: int, speed: float, logs: LoggingOptions, *, dashboard: bool | None) -> None:
+def run_demo(
+    port: int, speed: float, logs: LoggingOptions, *, dashboard: bool | None, pages: socket.socket | None = None
+) -> None:
+    """`pages`: the socket of the web dashboard; None without one."""
+    from shoal.cli.cluster_folder import history_folder
+    from shoal.cli.progress import step
+    from shoal.cli.web_beside import PagesBeside, address_of
     from shoal.embedded.apiserver.settings import Settings
     from shoal.embedded.demo.arrivals import NODES
     from shoal.wiring.up import up
@@ -35,14 +43,25 @@ def run_demo(port: int, speed: float, logs: LoggingOptions, *, dashboard: bool |
         if is_drawn:
             log_into(Path(folder), logs)
         settings = Settings(None, Path(folder) / "kubeconfig", port=port)
-        options = EmbeddedOptions(nodes=NODES, speed=speed, metrics_port=0).to_cluster_options()
+        options = EmbeddedOptions(nodes=NODES, speed=speed, metrics_port=0).to_cluster_options(None, Path(folder))
         dashboards: list[LiveDashboard] = []
 
         async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
-            await _show(tasks, stop, settings.kubeconfig, dashboards, is_drawn)
+            footer = f"export KUBECONFIG={settings.kubeconfig}" + (f"   {address_of(pages)}" if pages else "")
+            await _show(tasks, stop, footer, dashboards, is_drawn)
+
+        shown: Show = show
+        if pages is not None:
+            history = history_folder(Path(folder))
+            shown = PagesBeside(settings.kubeconfig, history, is_usual=False).show(pages, show)
 
         def serve(settings: Settings, ready: Callable[[str], None]) -> None:
-            up(settings, options, ready, show)
+            def also(url: str) -> None:
+                ready(url)
+                if pages is not None:
+                    step(f"pages: {address_of(pages)}")
+
+            up(settings, options, also, shown)
 
         run_in(Path(folder), settings, serve)
     for one in dashboards:
@@ -50,7 +69,7 @@ def run_demo(port: int, speed: float, logs: LoggingOptions, *, dashboard: bool |
 
 
 async def _show(
-    tasks: ProcessTasks, stop: Callable[[], None], kubeconfig: Path, dashboards: list[LiveDashboard], is_drawn: bool
+    tasks: ProcessTasks, stop: Callable[[], None], footer: str, dashboards: list[LiveDashboard], is_drawn: bool
 ) -> None:
     import asyncio
 
@@ -59,7 +78,7 @@ async def _show(
     from shoal.embedded.demo.arrivals import LENGTH_S
     from shoal.embedded.demo.play import play
 
-    dashboard = LiveDashboard(tasks.informers, tasks.clock, "Shoal demo", f"export KUBECONFIG={kubeconfig}")
+    dashboard = LiveDashboard(tasks.informers, tasks.clock, "Shoal demo", footer)
     dashboards.append(dashboard)
     playing = asyncio.ensure_future(play(tasks.api, tasks.clock, _SEED))
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,9 +15,14 @@ from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where
 from shoal.units.listening import check_listening
 
+if TYPE_CHECKING:
+    from shoal.cli.web_runs import FurtherOptions
+    from shoal.client.http.access import Access
+
 _PORT = 8090
 _LOOPBACK = "127.0.0.1"
 _HOST, _CERTIFICATE, _KEY = "--host", "--tls-cert-file", "--tls-private-key-file"
+_PROXY = "--trusted-proxy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +44,38 @@ class WebOptions:
         Path | None, typer.Option(_KEY, metavar="FILE", help="The private key of the certificate, as PEM.")
     ] = None
 
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            _PROXY,
+            metavar="ADDRESS",
+            help="An address or network of a proxy in front, whose X-Forwarded-Proto is believed; may be given several "
+            "times.",
+        ),
+    ] = None
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder of the history, for the pages cost and timelines; by default that of the cluster of shoal up.",
+        ),
+    ] = None
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Prices that the catalogue does not have, as YAML or JSON.")
+    ] = None
+    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="Where days and months begin: UTC, Europe/Berlin.")] = (
+        "UTC"
+    )
+    alerts_from: Annotated[
+        str, typer.Option(metavar="URL", help="A Prometheus or an Alertmanager, for the page alerts.")
+    ] = ""
+
+    def further(self, access: Access) -> FurtherOptions:
+        from shoal.cli.web_runs import FurtherOptions, own_history
+
+        folder = own_history(access) if self.history is None else self.history.expanduser().absolute()
+        return FurtherOptions(folder, self.prices, self.time_zone, self.alerts_from, is_chosen=self.history is not None)
+
     def certificate(self) -> ssl.SSLContext | None:
         """Raises UserError for files that are no certificate and its key."""
         if self.tls_cert_file is None and self.tls_private_key_file is None:
@@ -57,13 +94,13 @@ class WebOptions:
 
 @with_options
 def web(options: WebOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
-    """Serve pages about the cluster to browsers: the fleet, queues, workloads and nodes, as they change.
+    """Serve pages about the cluster to browsers: fleet, queues, workloads, costs and alerts, as they change.
 
     Nothing can be changed with these pages.
     """
     from shoal.cli.addressed_commands import cluster_flags
     from shoal.cli.web_runs import WebRun, serve_cluster
-    from shoal.web.server import WebSettings
+    from shoal.web.server import WebSettings, trusted_proxies
 
     if options.host is not None:
         check_listening(options.host, Where(path=_HOST))
@@ -74,6 +111,12 @@ def web(options: WebOptions, cluster_access: AccessOptions, logs: LoggingOptions
     if options.host not in (None, _LOOPBACK, "localhost", "::1") and certificate is None:
         what = f"tokens are sent without encryption: give {_CERTIFICATE} and {_KEY}, or use a proxy with HTTPS"
         typer.echo(f"shoal: warning: {what}", err=True)
-    settings = WebSettings(options.host or _LOOPBACK, options.port, certificate=certificate)
-    run = WebRun(settings, options.host is not None, tuple(cluster_flags(cluster_access, access)))
+    settings = WebSettings(
+        options.host or _LOOPBACK,
+        options.port,
+        certificate=certificate,
+        trusted_proxies=trusted_proxies(options.trusted_proxy or (), Where(path=_PROXY)),
+    )
+    flags = tuple(cluster_flags(cluster_access, access))
+    run = WebRun(settings, options.host is not None, flags, options.further(access))
     serve_cluster(access, run, lambda url: typer.echo(f"{url}  Ctrl-C ends this.", err=True))

@@ -10,14 +10,18 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import TypeVar
 
 import typer
 from msgspec import structs
 
+from shoal.api.decode import Unknown
+from shoal.cli.addressed_commands import with_flags
 from shoal.cli.manifests import loaded_of
 from shoal.cli.object_source import Source, sound
 from shoal.cli.queue_lists import quota_tree_of
+from shoal.cli.what_if import what_if
 from shoal.cli.why import WhyOptions, explain
 from shoal.client.clock import WallClock
 from shoal.client.http.access import Access
@@ -27,10 +31,13 @@ from shoal.store.snapshot.reading import QueueRuling, Snapshot, read_snapshot
 from shoal.units.errors import UserError
 from shoal.views.explanation_document import StoryDocument, document_of
 from shoal.views.queue_tree import Tree
+from shoal.views.scale_plan import PoolView
+from shoal.views.what_if import Proposal, WhatIfAnswer
 
 T = TypeVar("T")
 _TIMEOUT_S = 20.0
 _AT_ONCE = 2
+_NODE_POOL = "NodePool"
 
 
 class CommandReports:
@@ -42,16 +49,40 @@ class CommandReports:
     async def quota_tree(self) -> Tree | None:
         return await _in_thread(lambda: quota_tree_of(read_source(self._access)))
 
+    async def node_pools(self) -> Sequence[PoolView]:
+        return await _in_thread(lambda: _pools(read_source(self._access)))
+
+    async def what_if(self, proposal: Proposal) -> WhatIfAnswer:
+        async with self._turns:
+            answer = await _in_thread(lambda: what_if(read_source(self._access), proposal))
+        return structs.replace(answer, command=with_flags(answer.command, self._flags))
+
     async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
         access = with_token(self._access, token) if token else self._access
         options = WhyOptions(namespace=namespace)
+        is_over = Event()
 
         def explained() -> StoryDocument:
             source = read_source(access).in_namespace(namespace)
-            return document_of(explain(source, f"{kind}/{name}", options, self._flags))
+            if is_over.is_set():
+                raise UserError("the explanation is not wanted any more")
+            return document_of(explain(source, f"{kind}/{name}", options, self._flags, lambda: not is_over.is_set()))
 
         async with self._turns:
-            return await _in_thread(explained)
+            try:
+                return await _in_thread(explained)
+            finally:
+                # The thread of a request that was cancelled looks no further.
+                is_over.set()
+
+
+def _pools(source: Source) -> Sequence[PoolView]:
+    """A cluster without pools needs no plan."""
+    if not any(isinstance(one.value, Unknown) and one.value.kind == _NODE_POOL for one in source.documents):
+        return ()
+    from shoal.cli.scale_commands import pools_of
+
+    return pools_of(source, warns=False)
 
 
 async def _in_thread(compute: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Runs the pages of `shoal web`: for any cluster, or beside the server of `shoal up`."""
+"""Runs the pages of `shoal web`: for any cluster, or in the process of the cluster of `shoal up`."""
 
 from __future__ import annotations
 
@@ -28,22 +28,66 @@ from shoal.client.informers import Informers
 from shoal.client.kind import NODES, PODS
 from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import Select
+from shoal.store.history.node_rows import NodeReading, read_node
 from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.facts import DashboardFacts, NodeDetail, PageSubject
+from shoal.views.queue_history import QueueHistory, queue_history
+from shoal.web.further_pages import FurtherSources
 from shoal.web.server import WebServer, WebSettings
 from shoal.web.sign_in import TokenViewers
 from shoal.web.site import Site
 
 if TYPE_CHECKING:
+    import socket
+
     from shoal.client.clock import Clock
     from shoal.client.http.access import Access
     from shoal.client.port import Api
+    from shoal.cost.records import Machine
+    from shoal.web.ports import Alerts
     from shoal.wiring.process_tasks import ProcessTasks
-    from shoal.wiring.up import Show
 
 _TIMEOUT_S = 20.0
 _NO_OBJECT = Select(labels="shoal.dev/no-such-label")
 _FIRST_S = 5.0
+
+
+class FurtherOptions(msgspec.Struct, frozen=True):
+    """Where the pages find what the cluster does not have."""
+
+    history: Path | None = None
+    prices: Path | None = None
+    time_zone: str = "UTC"
+    alerts_from: str = ""
+    has_recorded_alerts: bool = False
+    """Whether the history has the alerts that are active."""
+    is_chosen: bool = False
+    """Whether commands have to name the folder of the history."""
+
+    def sources(self, clock: Clock) -> FurtherSources:
+        """Raises UserError for a price file, a time zone or an address that cannot be used."""
+        from shoal.cli.cost_source import CostSource, price_file
+        from shoal.cli.web_history import RecordedHistory
+        from shoal.units.calendar_windows import zone_of
+
+        zone_of(self.time_zone)
+        source = CostSource(history=self.history, prices=self.prices, time_zone=self.time_zone)
+        options = [*(("--history", str(self.history)) if self.is_chosen else ())]
+        options += ["--prices", str(self.prices)] if self.prices is not None else []
+        options += ["--time-zone", self.time_zone] if self.time_zone != CostSource().time_zone else []
+        return FurtherSources(
+            histories=None if self.history is None else RecordedHistory(source, clock),
+            alerts=self._alerts(),
+            prices=price_file(self.prices),
+            history_options=options,
+        )
+
+    def _alerts(self) -> Alerts | None:
+        from shoal.cli.web_alerts import FetchedAlerts, RecordedAlerts
+
+        if self.alerts_from:
+            return FetchedAlerts(self.alerts_from)
+        return RecordedAlerts(self.history) if self.history is not None and self.has_recorded_alerts else None
 
 
 class WebRun(msgspec.Struct, frozen=True):
@@ -51,6 +95,17 @@ class WebRun(msgspec.Struct, frozen=True):
     needs_token: bool
     flags: Sequence[str] = ()
     """Those that make a command use this cluster."""
+    further: FurtherOptions = FurtherOptions()
+
+
+def own_history(access: Access) -> Path | None:
+    """The folder of the history of `shoal up`, where its cluster is the one that is shown."""
+    from shoal.cli.cluster_folder import cluster_folder, history_folder
+    from shoal.embedded.apiserver.security.state_folder import running
+
+    folder = cluster_folder(None)
+    found = running(folder)
+    return history_folder(folder) if found is not None and found.url.rstrip("/") == access.server.rstrip("/") else None
 
 
 class LiveFacts:
@@ -59,6 +114,7 @@ class LiveFacts:
     def __init__(self, informers: Informers, clock: Clock, title: str, note: Callable[[], str] = str) -> None:
         self._state = ClusterState(title)
         self._caches = DashboardCaches(informers, self._state)
+        self._nodes = informers.of(NODES)
         self._clock, self._note = clock, note
 
     @property
@@ -69,6 +125,23 @@ class LiveFacts:
         found = self._state.scene("", "", self._clock.seconds(), subject, self._note())
         if isinstance(found.detail, NodeDetail):
             return structs.replace(found, detail=self._caches.completed(found.detail))
+        return found
+
+    def queue_history(self) -> QueueHistory:
+        return queue_history(self._state.queues.all_workloads())
+
+    def machines(self) -> list[Machine]:
+        return [one.machine for one in self._readings()]
+
+    def measured_gpus(self) -> dict[str, list[list[str]]]:
+        return {one.machine.name: one.names.by_device() for one in self._readings()}
+
+    def _readings(self) -> list[NodeReading]:
+        now_ms, found = round(self._clock.seconds() * 1000), []
+        for item in self._nodes:
+            # The cache logs an object that cannot be decoded.
+            with contextlib.suppress(msgspec.DecodeError):
+                found.append(read_node(item, None, now_ms))
         return found
 
     async def follow_optional_kinds(self, api: Api) -> None:
@@ -82,7 +155,8 @@ def web_server(facts: LiveFacts, access: Access, run: WebRun, clock: Clock) -> t
         return KubeApi(with_token(access, token), random.Random(), KubeSettings(timeout_s=_TIMEOUT_S))
 
     viewers = TokenViewers(api_of, clock) if run.needs_token else None
-    site = Site(facts, CommandReports(access, run.flags), viewers, clock, partial(with_flags, flags=run.flags))
+    addressed = partial(with_flags, flags=run.flags)
+    site = Site(facts, CommandReports(access, run.flags), viewers, clock, addressed, run.further.sources(clock))
     return WebServer(site, run.settings, clock), viewers
 
 
@@ -118,25 +192,20 @@ async def _serve(access: Access, run: WebRun, ready: Callable[[str], None]) -> N
         await api.close()
 
 
-def pages_beside_server(kubeconfig: Path, port: int, others: Show | None) -> Show:
-    """Serves the pages on loopback until the server ends. `others`: what is shown as well."""
-
-    async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
-        facts = LiveFacts(tasks.informers, tasks.clock, "Shoal")
-        flags = ("--kubeconfig", str(kubeconfig))
-        run = WebRun(WebSettings(port=port), needs_token=False, flags=flags)
-        server, _ = web_server(facts, locate(kubeconfig), run, WallClock())
-        await server.start()
-        try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(facts.follow_optional_kinds(tasks.api))
-                if others is not None:
-                    group.create_task(others(tasks, stop))
-                await asyncio.Event().wait()
-        finally:
-            await server.close()
-
-    return show
+async def serve_beside(kubeconfig: Path, further: FurtherOptions, bound: socket.socket, tasks: ProcessTasks) -> None:
+    """On loopback, in the process of the cluster, until cancelled."""
+    facts = LiveFacts(tasks.informers, tasks.clock, "Shoal")
+    # A copy: the server closes its own, and the socket may be served again.
+    settings = WebSettings(listening=bound.dup())
+    flags = ("--kubeconfig", str(kubeconfig))
+    run = WebRun(settings, needs_token=False, flags=flags, further=further)
+    server, _ = web_server(facts, locate(kubeconfig), run, WallClock())
+    await server.start()
+    try:
+        await facts.follow_optional_kinds(tasks.api)
+        await asyncio.Event().wait()
+    finally:
+        await server.close()
 
 
 async def _until_signal(server: WebServer, viewers: TokenViewers | None, ready: Callable[[str], None]) -> None:

@@ -17,7 +17,7 @@ from shoal.cli.option_groups import with_options
 from shoal.cli.options import Policy, SchedulerConfigFile, Seed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shoal.cli.object_source import Source
     from shoal.client.http.access import Access
@@ -72,9 +72,11 @@ def why(
     show_explanation(console(is_folded=True), explanation)
 
 
-def explain(source: Source, name: str, options: WhyOptions, flags: Sequence[str]) -> Explanation:
-    """Uses up what was loaded of the source. `flags`: those that make commands use its cluster. Raises UserError for an
-    object that does not exist."""
+def explain(
+    source: Source, name: str, options: WhyOptions, flags: Sequence[str], is_wanted: Callable[[], bool] = lambda: True
+) -> Explanation:
+    """Uses up what was loaded of the source. `flags`: those that make commands use its cluster. `is_wanted`: the search
+    for what would help ends when it is no longer. Raises UserError for an object that does not exist."""
     from shoal.cli.addressed_commands import address_commands
     from shoal.cli.advice_events import show_advice
     from shoal.cli.explainer import Explainer
@@ -98,7 +100,8 @@ def explain(source: Source, name: str, options: WhyOptions, flags: Sequence[str]
     loaded = source.taken() if is_plain else loaded_of(source.documents, policy, options.scheduler_config)
     try:
         with long_work("looking for what would help", terminal_step):
-            explainer = Explainer(source.documents, loaded, options.seed, SearchDeadline(_MOST_S))
+            deadline = SearchDeadline(_MOST_S)
+            explainer = Explainer(source.documents, loaded, options.seed, lambda: is_wanted() and deadline())
             explanation = explainer.about(name, namespace, is_only=is_only)
     except UserError:
         wrong = explanation_of(source.notes, name, namespace, is_only=is_only)

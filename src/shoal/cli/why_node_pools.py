@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from shoal.autoscale.node_claims.claim import NodeClaim, claim_of
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.planning_input import pod_key
@@ -18,10 +19,11 @@ from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
-from shoal.sim.node_scaling import undecided_scaling
 from shoal.store.inventory import Inventory
+from shoal.store.node_planning import undecided_scaling
 from shoal.store.node_scaling import has_pools
 from shoal.views.explanation import Explanation
+from shoal.views.starting_nodes import is_starting, starting_lines
 
 HEADING = "node pools"
 
@@ -35,20 +37,29 @@ def tell_node_pools(explanation: Explanation, source: Source, loaded: Loaded, fa
         return
     options = scaling_options(source, loaded, None, spot_to_spot=False, removes=False, ignores_preferences=False)
     waiting = waiting_pods(source.documents, loaded)
-    _, given = undecided_scaling(source.documents, loaded.cluster, waiting, held_texts(loaded), options)
+    inventory = Inventory(source.documents)
+    scaling, given = undecided_scaling(inventory, loaded.cluster, waiting, held_texts(loaded), options)
     gangs = {given.gangs[key] for key in pending if key in given.gangs}
     chosen = {key for pod in given.pods if (key := pod_key(pod)) in pending or given.gangs.get(key) in gangs}
     plan = plan_nodes(replace(given, pods=tuple(pod for pod in given.pods if pod_key(pod) in chosen)))
-    insert(explanation, HEADING, *_lines(plan, chosen))
+    claims = [claim_of(raw) for raw in (*scaling.objects.claims.values(), *scaling.objects.unregistered)]
+    insert(explanation, HEADING, *_lines(plan, chosen, claims, options.now.timestamp()))
 
 
-def _lines(plan: NodePlan, pods: Iterable[str]) -> list[str]:
-    lines = []
+def _lines(plan: NodePlan, pods: Iterable[str], claims: Iterable[NodeClaim], now_s: float) -> list[str]:
+    wanted, taking = set(pods), set(plan.placed.values())
+    starting = [
+        claim
+        for claim in claims
+        if is_starting(claim) and (not wanted.isdisjoint(claim.pods) or not taking.isdisjoint((claim.name, claim.node)))
+    ]
+    told = {name for claim in starting for name in (claim.name, claim.node)}
+    lines = starting_lines(starting, now_s)
     alike = Counter((node.pool, node.launch.name, node.offering.capacity_type, node.price) for node in plan.new_nodes)
     for (pool, kind, capacity_type, price), count in sorted(alike.items()):
         lines.append(f"pool {pool} would provide {count:,} x {kind} ({capacity_type}), ${price * count:,.2f} per hour")
-    lines += [f"node {node}, which is starting, would take it" for node in sorted(set(plan.placed.values()))]
-    refused = [each for each in plan.pending if each.pod in set(pods)]
+    lines += [f"node {node}, which is starting, would take it" for node in sorted(taking - told)]
+    refused = [each for each in plan.pending if each.pod in wanted]
     if refused and not plan.new_nodes:
         first = next((each for each in refused if each.by_pool), refused[0])
         if first.by_pool:

@@ -82,8 +82,9 @@ def cut_off(transport: asyncio.Transport | None) -> None:
 class TimedServer(web.Server):
     """Creates a connection for each client, up to `most`."""
 
-    def __init__(self, handler: Handler, haste: Timeouts, **options: Any) -> None:
-        super().__init__(handler, **options)
+    def __init__(self, handler: Handler, haste: Timeouts, *, ends_with_client: bool = False, **options: Any) -> None:
+        """`ends_with_client`: the handler is cancelled when its client closes the connection."""
+        super().__init__(handler, handler_cancellation=ends_with_client, **options)
         self.haste = haste
         self._options = options
 

@@ -46,12 +46,22 @@ KAI = Sign(
     "KAI", _USUAL.kai, ("kai-scheduler-default",), ("kai-scheduler-default", "queue-controller", "podgroup-controller")
 )
 VOLCANO = Sign("Volcano", _USUAL.volcano, ("volcano", "vc-scheduler"), ("volcano-scheduler",))
+KEDA = Sign("KEDA", "keda", ("operator.keda.sh",), ("keda-operator",), "ScaledObjects")
 SCHEDULER_PLUGINS = Sign(
     "SchedulerPlugins",
     _USUAL.scheduler_plugins,
     ("sched-plugins-controllers",),
     ("scheduler-plugins-controller",),
     "the status of its pod groups",
+)
+
+KARPENTER = tuple(
+    Sign("Karpenter", namespace, ("karpenter-leader-election",), ("karpenter",), "the provisioning of nodes")
+    for namespace in ("kube-system", "karpenter")
+)
+"""In each of the namespaces in which it is usually installed."""
+CLUSTER_AUTOSCALER = Sign(
+    "ClusterAutoscaler", "kube-system", ("cluster-autoscaler",), ("cluster-autoscaler",), "the provisioning of nodes"
 )
 
 
@@ -69,6 +79,11 @@ class Presence:
         self._sign = sign
         self._namespace = namespace or sign.namespace
         self.is_there = False
+        self._then: list[Callable[[], None]] = []
+
+    def on_change(self, then: Callable[[], None]) -> None:
+        """`then` is called whenever the project starts or stops."""
+        self._then.append(then)
 
     async def look(self) -> None:
         """Check once; a missing or unreadable answer changes nothing."""
@@ -79,6 +94,8 @@ class Presence:
             return
         if (by is not None) != self.is_there:
             self.is_there = by is not None
+            for then in self._then:
+                then()
             does = self._sign.does
             reported = "decided" if does == "admission" else "told"
             state = f"runs in this cluster: {does} is left to it" if by else f"is gone: {does} is {reported} here"

@@ -70,6 +70,8 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
     labels: tuple[tuple[str, str], ...] = ()
     is_overhead: bool = False
     """A pod of a DaemonSet without devices, or of the cluster itself."""
+    owner_kind: str = ""
+    """The kind of the job; empty in records of earlier versions."""
 
 
 class DeviceShare(msgspec.Struct, frozen=True, array_like=True):

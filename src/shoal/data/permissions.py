@@ -4,7 +4,8 @@ A line is `verbs resources @groups =names`, several of one sort with commas betw
 here, as data, because two packages that do not import each other read it: the command that prints roles for any
 cluster, and the embedded server, which has the role `system:shoal` from its start.
 
-Guarantees: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace.
+Guarantees: a part asks for what it does and for nothing else, no `*` anywhere; Secrets are named, and in one namespace,
+except by `pod-autoscaling`, which reads those that triggers name and runs only if it is named.
 
 Rejected: one role of everything. A cluster that runs Shoal beside Kueue needs the scheduler's part alone, and should be
 able to see that it cannot touch a job.
@@ -105,6 +106,8 @@ _DEFINITIONS = ",".join(
 )
 """Of the kinds that Shoal's webhook converts, where Shoal brought them."""
 
+_METRICS_APIS = "v1beta1.custom.metrics.k8s.io,v1beta1.external.metrics.k8s.io,v1beta2.custom.metrics.k8s.io"
+
 
 def _doors(plurals: str, subresource: str) -> str:
     return ",".join(f"{plural}/{subresource}" for plural in plurals.split(","))
@@ -199,6 +202,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"delete,{READ},patch,update jobs @batch.volcano.sh",
         "get,patch,update jobs/status @batch.volcano.sh",
         "update jobs/finalizers @batch.volcano.sh",
+        # The configuration of Volcano's scheduler, where people have one.
+        f"{READ} configmaps =volcano-scheduler-configmap",
         # The pods of its jobs, and what their plugins put beside them.
         "create,delete,patch pods",
         "create,patch configmaps",
@@ -268,6 +273,26 @@ PARTS: dict[str, tuple[str, ...]] = {
         "update pods/devices",
         f"{READ} daemonsets @apps",
     ),
+    "pod-autoscaling": (
+        f"{READ} namespaces,nodes,pods",
+        f"{READ},patch deployments,statefulsets @apps",
+        f"{READ},patch leaderworkersets @leaderworkerset.x-k8s.io",
+        f"create,delete,{READ},update horizontalpodautoscalers @autoscaling",
+        "get,list limitranges",
+        f"{READ} scaledjobs @keda.sh",
+        f"{READ},update scaledobjects @keda.sh",
+        "update scaledjobs/status,scaledobjects/status @keda.sh",
+        "get clustertriggerauthentications,triggerauthentications @keda.sh",
+        f"create,delete,{READ} jobs @batch",
+        # What ScaledObjects and model servers scale. Kinds of other groups need a role of their own.
+        "get,update deployments/scale,replicasets/scale,statefulsets/scale @apps",
+        "get,update leaderworkersets/scale @leaderworkerset.x-k8s.io",
+        # The credentials of triggers, which TriggerAuthentications name.
+        "get configmaps,secrets",
+        "create,get apiservices @apiregistration.k8s.io",
+        f"patch,update apiservices @apiregistration.k8s.io ={_METRICS_APIS}",
+        *_running("operator.keda.sh", "keda-operator"),
+    ),
     "driver-upgrades": (
         *FACTS,
         f"{READ} clusterpolicies,nvidiadrivers @nvidia.com",
@@ -279,6 +304,22 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The driver pod of a node, whose DaemonSet makes a new one.
         "delete pods",
     ),
+    "node-scaling": (
+        *FACTS,
+        f"{READ} nodepools @karpenter.sh",
+        "get,patch,update nodepools/status @karpenter.sh",
+        f"create,delete,{READ},patch,update nodeclaims @karpenter.sh",
+        "get,patch,update nodeclaims/status @karpenter.sh",
+        # A pool owns its claims: some clusters guard who may keep an owner from going.
+        "update nodepools/finalizers @karpenter.sh",
+        # Labels and taints of new nodes; the Node of an instance that is gone.
+        "delete,patch nodes",
+        # The pods of a node that is removed; those that are left when its time is over.
+        "create pods/eviction",
+        "delete pods",
+        # Node scaling is left to these while they run.
+        *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
+    ),
     "history": (
         f"{READ} namespaces,nodes,pods",
         f"{READ} resourceclaims,resourceslices {_DRA}",
@@ -287,7 +328,9 @@ PARTS: dict[str, tuple[str, ...]] = {
 """By part of `shoal run`, in the whole cluster."""
 
 DRIVER_UPGRADES, HISTORY = "driver-upgrades", "history"
-NAMED = ("operator", DRIVER_UPGRADES, HISTORY)
+POD_AUTOSCALING = "pod-autoscaling"
+NODE_SCALING = "node-scaling"
+NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
@@ -315,6 +358,7 @@ ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coor
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
+    "pod-autoscaling": ("get services =shoal-metrics-apis",),
     "operator": (
         f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
         f"create,delete,{READ},patch,update daemonsets @apps",

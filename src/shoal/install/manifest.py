@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from shoal.data.permissions import PARTS
+from shoal.data.permissions import PARTS, POD_AUTOSCALING
 from shoal.install.cluster_policy import cluster_policy, component_configs, default_driver
 from shoal.install.objects.agent_access import OPERAND_ACCOUNTS, agent_policies
 from shoal.install.objects.certificates import certificate_objects, has_issued_certificate
@@ -26,6 +26,7 @@ from shoal.install.objects.history import history_objects
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.observer import observer_objects
 from shoal.install.objects.permissions import OPERATOR, RoleSubjects, manifests, own_permissions, without_secrets
+from shoal.install.objects.pod_autoscaling import pod_autoscaling_objects
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
 
@@ -107,6 +108,7 @@ def manifest(
         found += [(OPERATOR_PART, own), (OPERATOR_PART, operator_deployment(release, values, own, nodes))]
         found += [("gpu-stack", one) for one in component_configs(values, release.namespace)]
         found += [("gpu-stack", one) for one in (cluster_policy(values), *default_driver(values))]
+    found += [(POD_AUTOSCALING, one) for one in pod_autoscaling_objects(release, values, nodes)]
     return ordered([release.labelled(obj, component, labels) for component, obj in found])
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 MEMORY_RATIO = "shoal:gpu_memory_used:ratio"
-_MEMORY = (
+MEMORY = (
     "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
     " + (DCGM_FI_DEV_FB_RESERVED or 0 * DCGM_FI_DEV_FB_USED))"
 )
@@ -140,6 +140,61 @@ _GPU_ALERTS = (
         "shoal top shows who holds them. End what is not used, or let it use a part of a GPU.",
     ),
 )
+_REFUSED = 'shoal_node_scaling_refused_requests_total{reason="no capacity"}'
+_SCHEDULING_ALERTS = (
+    AlertRule(
+        "GangWaitsForFreeGPUs",
+        'shoal_waiting_gangs{gpus="free"} > 0',
+        "15m",
+        "warning",
+        "Gangs wait although enough GPUs are free",
+        "{{ $value }} gangs wait although as many GPUs are free as their missing pods need.",
+        "shoal why GANG says what is missing: GPUs on one node or in one domain, quota, or a rule that no node meets.",
+    ),
+    AlertRule(
+        "CapacityRefused",
+        # A counter that has just appeared has no increase yet.
+        f"(increase({_REFUSED}[15m]) > 0) or (({_REFUSED} > 0) unless ({_REFUSED} offset 15m))",
+        "1m",
+        "warning",
+        "The cloud has no capacity for nodes that pods wait for",
+        "The cloud has refused requests for nodes within 15 minutes, because it has no such capacity.",
+        "shoal scale plan says which nodes are wanted. Allow more instance types, zones or capacity types in the "
+        "NodePool, or use a reservation.",
+    ),
+    AlertRule(
+        "UnsavedWorkOnSpotNode",
+        "(shoal_unsaved_work_seconds > 1800) and on (node) (kubecost_node_is_spot == 1)",
+        "5m",
+        "warning",
+        "Pod {{ $labels.namespace }}/{{ $labels.pod }} would lose much work",
+        "Pod {{ $labels.namespace }}/{{ $labels.pod }} on spot node {{ $labels.node }} saved its work last"
+        " {{ $value | humanizeDuration }} ago. An interruption would lose what it did since.",
+        "Let it save more often, or check why it has stopped to save; the annotation shoal.dev/last-checkpoint has the"
+        " time. shoal top shows its node.",
+    ),
+)
+_BUDGET = "The budget of {{ $labels.kind }} {{ $labels.name }}"
+_COST_ALERTS = (
+    AlertRule(
+        "BudgetExceeded",
+        "shoal_budget_spent_ratio > 1",
+        "5m",
+        "warning",
+        f"{_BUDGET} is spent",
+        "{{ $value | humanizePercentage }} of the budget of this month is spent.",
+        "shoal cost budget shows budgets, shoal cost --window month what they were spent on.",
+    ),
+    AlertRule(
+        "BudgetAtRisk",
+        "(shoal_budget_forecast_ratio > 1) unless on (kind, name) (shoal_budget_spent_ratio > 1)",
+        "1h",
+        "info",
+        f"{_BUDGET} will not last for the month",
+        "At the spending of the last seven days the month comes to {{ $value | humanizePercentage }} of the budget.",
+        "shoal cost advise says what would cost less.",
+    ),
+)
 _QUEUE_ALERTS = (
     AlertRule(
         "QueueAdmissionSlow",
@@ -173,7 +228,7 @@ _QUEUE_ALERTS = (
         "shoal pack compares placements with less fragmentation.",
     ),
 )
-ALERTS = (*_GPU_ALERTS, *_QUEUE_ALERTS)
+ALERTS = (*_GPU_ALERTS, *_SCHEDULING_ALERTS, *_QUEUE_ALERTS, *_COST_ALERTS)
 
 
 def rule_groups() -> list[dict[str, Any]]:
@@ -182,9 +237,11 @@ def rule_groups() -> list[dict[str, Any]]:
         {
             "name": "shoal-gpu",
             "interval": "30s",
-            "rules": [{"record": MEMORY_RATIO, "expr": _MEMORY}, *map(_rule, _GPU_ALERTS)],
+            "rules": [{"record": MEMORY_RATIO, "expr": MEMORY}, *map(_rule, _GPU_ALERTS)],
         },
+        {"name": "shoal-scheduling", "interval": "30s", "rules": [*map(_rule, _SCHEDULING_ALERTS)]},
         {"name": "shoal-queues", "interval": "30s", "rules": [*map(_rule, _QUEUE_ALERTS)]},
+        {"name": "shoal-costs", "interval": "30s", "rules": [*map(_rule, _COST_ALERTS)]},
     ]
 
 

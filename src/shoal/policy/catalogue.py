@@ -228,6 +228,7 @@ AT_ADMISSION: Final[Mapping[str, Place]] = {
     **dict.fromkeys(("NoSuchLocalQueue", "NoSuchPriorityClass", "MisplacedQueueName", "OpenDoor"), "warning"),
     **dict.fromkeys(("CpuOfGpuPods", "NoTargetVersion", "SeveralAutoscalers"), "warning"),
     **dict.fromkeys(("NeverCounted", "UnsupportedScope", "GpuByDefault", "GpuDemanded"), "warning"),
+    **dict.fromkeys(("ProcessesAndGpus", "NodesAndPods"), "warning"),
     **dict.fromkeys(("NoNameResolution", "NoExternalTraffic", "UnsetNamespaceLabel"), "warning"),
 }
 """The rules that are checked when an object is created. `policy`: by the API server itself, from an expression;

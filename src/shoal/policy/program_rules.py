@@ -8,7 +8,6 @@ do the rest, is not said to lack anything.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -27,7 +26,8 @@ _FRAMEWORKS: Final = (
     "keras",
 )
 """They write checkpoints themselves, or are configured to."""
-_DRIVER = re.compile(r"\b(?:cuda-drivers|nvidia-driver-\d+\S*|nvidia-headless-\d+\S*|NVIDIA-Linux-\S+\.run)")
+_DRIVERS: Final = ("cuda-drivers", "nvidia-driver-", "nvidia-headless-")
+_DRIVER_FILE: Final = "NVIDIA-Linux-"
 _REMOTE: Final = ("s3://", "gs://", "az://", "abfs://", "hf://")
 
 
@@ -77,9 +77,9 @@ def dockerfile_findings(text: str) -> Iterator[ProgramFinding]:
             case "ENV" | "ARG":
                 yield from _variables(line, number, column)
             case "RUN":
-                found = _DRIVER.search(line)
-                if found:
-                    what = f"{found[0]} puts libraries of a driver into the image, which hide those of the node"
+                driver = next((word for word in line.split() if word.startswith(_DRIVERS) or _DRIVER_FILE in word), "")
+                if driver:
+                    what = f"{driver} puts libraries of a driver into the image, which hide those of the node"
                     fix = "leave the driver out: the container toolkit mounts the libraries of the node's driver"
                     yield ProgramFinding("DriverInImage", number, column, what, fix)
             case "CMD" | "ENTRYPOINT" if begins and not line.partition(" ")[2].lstrip().startswith("["):

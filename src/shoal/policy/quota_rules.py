@@ -82,7 +82,7 @@ def default_gpus(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                 f"{here}.{default}[{GPU}]",
                 "every container that requests no GPU gets one, also sidecars and CPU pods"
                 + _now(context, str(dig(obj, "metadata", "namespace"))),
-                "remove the GPU from the defaults; limit pods with type: Pod and max",
+                "remove the GPU from the defaults; limit the GPUs of the namespace by a ResourceQuota",
             )
         if str(string_keys(limit.get("min")).get(GPU, "0")) != "0":
             yield Advice(

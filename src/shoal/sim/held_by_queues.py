@@ -50,9 +50,8 @@ def _is_volcano_job(document: Document, grouped_jobs: set[tuple[str, str]]) -> b
 
 def held_under(documents: Sequence[Document], world: ManifestCluster, events: Sequence[Event]) -> dict[str, HeldPod]:
     """The reasons by held pod and group under the queues of these documents."""
-    priorities = {event.key: event.priority for event in events if isinstance(event, PodArrived)}
     waiting = [placed.value for placed in world.waiting]
-    kept = volcano_queues.held_by_volcano(documents, waiting, priorities, events)
+    kept = volcano_queues.held_by_volcano(documents, waiting, events)
     return kept | kai_queues.held_by_kai(documents, events, world.now_s)
 
 

@@ -6,19 +6,19 @@ Whether a change suffices has to be tried: other workloads may come first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from shoal.api.groups.kai import QUEUE_LABEL
-from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     NO_QUEUE,
     OVER_LIMIT,
     OVER_QUOTA,
-    unschedulable_reason,
+    Amounts,
+    UsageOf,
 )
-from shoal.engine.queues.facts import Amounts
+from shoal.engine.queues.disciplines.kai.waiting_jobs import WaitingJob, reason_of
 from shoal.sim.queue_corrections import choice_words
 from shoal.store.held_pods import HeldPod, QueueChange
 from shoal.units.near_texts import nearest_name
@@ -28,19 +28,15 @@ _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
 """The engine's units per unit of a queue's fields."""
 _MOST_LEAVES = 3
 
-UsageOf = Callable[[str, bool], Amounts]
 
-
-def held_by_kai_queue(queues: Mapping[str, Queue], unit: AdmissionUnit, usage_of: UsageOf) -> HeldPod:
-    requested = unit.amounts(unit.waiting.values())
-    is_bound = unit.is_non_preemptible
-    name = unit.spec.queue
-    code, message = unschedulable_reason(queues, name, requested, usage_of, is_non_preemptible=is_bound)
-    group = unit.spec.name if unit.spec.name not in unit.waiting else ""
+def held_by_kai_queue(queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf) -> HeldPod:
+    name, requested = job.queue, job.requested
+    code, message = reason_of(queues, job, usage_of)
+    group = "" if job.is_alone else job.name
     path = path_to_root(queues, name)
     help_, changes = "", tuple[tuple[QueueChange, ...], ...]()
     if code == NO_QUEUE:
-        help_, changes = _other_queue(queues, unit, group)
+        help_, changes = _other_queue(queues, job, group)
     elif code in (OVER_LIMIT, OVER_QUOTA):
         field = "limit" if code == OVER_LIMIT else "quota"
         short = list(_shortages(path, field, requested, usage_of, is_non_preemptible=code == OVER_QUOTA))
@@ -79,21 +75,21 @@ def _shortages(
 
 
 def _other_queue(
-    queues: Mapping[str, Queue], unit: AdmissionUnit, group: str
+    queues: Mapping[str, Queue], job: WaitingJob, group: str
 ) -> tuple[str, tuple[tuple[QueueChange, ...], ...]]:
     """The queues that could be meant instead, the nearest first."""
-    name = unit.spec.queue
+    name = job.queue
     parents = {queue.spec.parent_queue for queue in queues.values()}
     leaves = {each for each in queues if each not in parents}
     if name in queues and name in parents:
         below = sorted(each for each in leaves if name in [one.name for one in path_to_root(queues, each)])
         return f"Its child queues: {', '.join(below)}.", tuple(
-            _renamed(unit, group, each) for each in below[:_MOST_LEAVES]
+            _renamed(job, group, each) for each in below[:_MOST_LEAVES]
         )
     path = path_to_root(queues, name)
     if not path:
         near = nearest_name(name, leaves)
-        return _capital(choice_words(leaves, near)), (_renamed(unit, group, near),) if near else ()
+        return _capital(choice_words(leaves, near)), (_renamed(job, group, near),) if near else ()
     top = path[-1]
     others = {each for each in queues if each not in [one.name for one in path]}
     near = nearest_name(top.spec.parent_queue, others)
@@ -102,13 +98,13 @@ def _other_queue(
     return words, ((change,),) if near else ()
 
 
-def _renamed(unit: AdmissionUnit, group: str, queue: str) -> tuple[QueueChange, ...]:
+def _renamed(job: WaitingJob, group: str, queue: str) -> tuple[QueueChange, ...]:
     """Where the workload names its queue: in its group, or on its pods."""
-    before = unit.spec.queue
+    before = job.queue
     if group:
         return (QueueChange(_GROUPS, group, ("spec", "queue"), before, queue),)
     path = ("metadata", "labels", QUEUE_LABEL)
-    return tuple(QueueChange("pod", pod, path, before, queue) for pod in sorted(unit.waiting))
+    return tuple(QueueChange("pod", pod, path, before, queue) for pod in sorted(job.waiting))
 
 
 def _capital(words: str) -> str:

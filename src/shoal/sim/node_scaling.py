@@ -7,10 +7,7 @@ rows of the scheduler's facts: what it would not place on them is no reason to p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Final
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,64 +15,18 @@ from shoal.api.decode import Document
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.topology import HOSTNAME_LABEL
-from shoal.autoscale.disruption.candidates import DisruptableNode, offering_of
-from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
-from shoal.autoscale.disruption.lost_work import LostWork
-from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.catalog import node_of_type
-from shoal.autoscale.nodes.instance_types import InstanceType
-from shoal.autoscale.nodes.plan import NewNode, NodePlan, PlanningSettings, PodRefusal
+from shoal.autoscale.nodes.plan import NewNode, NodePlan, PodRefusal
 from shoal.autoscale.nodes.planner import NodePlanner
-from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
-from shoal.engine.cluster import Cluster
 from shoal.engine.events import NodeSeen
 from shoal.engine.from_api import node_facts_of
 from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.rounds import Rounds
 from shoal.store.inventory import Inventory
-from shoal.store.node_scaling import ScalingNodes, ScalingObjects, limits_of, scaling_objects, zones_of
-
-METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
-"""The order in which nodes to remove are searched for; the first search that finds some ends it."""
-
-RESTART_S: Final = 300.0
-"""The time until a pod with GPUs works again on another node: image, weights, start."""
-_EXPECTED: Final = "-expected-"
-"""In the names of pods that are not created yet."""
-
-TypesOf = Callable[[NodePool, Sequence[str]], tuple[InstanceType, ...]]
-"""The instance types of a pool in the zones of the cluster."""
-
-
-@dataclass(slots=True)
-class NodeScaling:
-    """What is decided about the nodes of a cluster."""
-
-    objects: ScalingObjects
-    types: Mapping[str, tuple[InstanceType, ...]]
-    nodes: tuple[DisruptableNode, ...]
-    plan: NodePlan = field(default_factory=NodePlan)
-    removal: DisruptionDecision | None = None
-    kept: Mapping[str, str] = field(default_factory=dict)
-    """Nodes that stay, and why."""
-    unplanned: Sequence[str] = ()
-    """Pending pods without an object, for which nothing can be planned."""
-    workloads_held: int = 0
-    """Workloads that wait in queues for quota."""
-    searches: NodeDisruption | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingOptions:
-    """How nodes are planned."""
-
-    types_of: TypesOf
-    now: datetime
-    settings: PlanningSettings = field(default_factory=PlanningSettings)
-    spot_to_spot: bool = False
-    removes: bool = True
+from shoal.store.node_planning import EXPECTED, NodeScaling, ScalingOptions, search_removal, undecided_scaling
+from shoal.store.node_scaling import ScalingObjects
 
 
 def decided_scaling(
@@ -87,7 +38,8 @@ def decided_scaling(
 ) -> NodeScaling:
     """`waiting`: the pods that the scheduler decides about; `held`: the pods that something holds back, and why."""
     records = rounds.run()
-    scaling, given = undecided_scaling(documents, rounds.cluster, waiting, held, options)
+    inventory = Inventory(documents)
+    scaling, given = undecided_scaling(inventory, rounds.cluster, waiting, held, options)
     last = records[-1] if records else None
     if isinstance(last, QueueRecord):
         scaling.workloads_held = len(last.waiting)
@@ -95,93 +47,8 @@ def decided_scaling(
         scaling.plan = _confirmed(NodePlanner(given).plan(), scaling.objects, rounds, given.gangs)
     # Nodes are not removed while others are provisioned: the next decision would provision them again.
     if options.removes and not scaling.plan.new_nodes:
-        _remove(scaling, given, Inventory(documents), rounds.cluster, options)
+        search_removal(scaling, given, inventory, rounds.cluster, options)
     return scaling
-
-
-def undecided_scaling(
-    documents: Sequence[Document],
-    cluster: Cluster,
-    waiting: Mapping[str, Pod],
-    held: Mapping[str, str],
-    options: ScalingOptions,
-) -> tuple[NodeScaling, PlanningInput]:
-    """What a planning depends on after the scheduler has decided; nothing is planned yet."""
-    inventory = Inventory(documents)
-    objects = scaling_objects(inventory)
-    zones = zones_of(inventory)
-    types = {pool.name: options.types_of(pool, zones) for pool in objects.pools}
-    nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
-    given, unplanned = _planning_input(objects, types, nodes, cluster, waiting, held, options.settings)
-    return NodeScaling(objects, types, nodes, unplanned=unplanned), given
-
-
-def _nodes(
-    inventory: Inventory,
-    objects: ScalingObjects,
-    types: Mapping[str, tuple[InstanceType, ...]],
-    cluster: Cluster,
-    waiting: Mapping[str, Pod],
-    now: datetime,
-) -> tuple[DisruptableNode, ...]:
-    by_name = {pool: {one.name: one for one in each} for pool, each in types.items()}
-    reader = ScalingNodes(objects, by_name, now)
-    known = {each.value.metadata.key: each.value for each in inventory.of(Pod)} | dict(waiting)
-    on_node: dict[str, list[Pod]] = {}
-    for key, allocation in cluster.pods.items():
-        if key in known:
-            on_node.setdefault(cluster.names[allocation.row], []).append(known[key])
-    nodes = [reader.node(each.value, on_node.get(each.value.metadata.name, ())) for each in inventory.of(Node)]
-    return (*nodes, *reader.ordered())
-
-
-def _planning_input(
-    objects: ScalingObjects,
-    types: Mapping[str, tuple[InstanceType, ...]],
-    nodes: Sequence[DisruptableNode],
-    cluster: Cluster,
-    waiting: Mapping[str, Pod],
-    held: Mapping[str, str],
-    settings: PlanningSettings,
-) -> tuple[PlanningInput, list[str]]:
-    pods = [waiting[key] for key in cluster.pending.in_order() if key in waiting]
-    unplanned = [key for key in cluster.pending.in_order() if key not in waiting]
-    gangs = {key: cluster.pending[key].who.group for key in cluster.pending.in_order()}
-    gangs |= {key: allocation.who.group for key, allocation in cluster.pods.items()}
-    gangs = {key: gang for key, gang in gangs.items() if gang}
-    together: dict[str, str] = {}
-    for gang in cluster.gangs:
-        if gang.facts is None:
-            continue
-        if gang.facts.requirement.required:
-            together[gang.name] = gang.facts.requirement.required
-        members = [waiting[key] for key in gang.waiting if key in waiting]
-        pods += _missing(members, gang.facts.minimum - len(gang.running), gang.name, gangs)
-    given = PlanningInput(
-        pools=objects.pools,
-        types=types,
-        nodes=tuple(node.existing for node in nodes),
-        pods=tuple(pods),
-        daemon_sets=objects.daemon_sets,
-        volumes=objects.volumes,
-        namespace_labels=objects.namespace_labels,
-        gangs=gangs,
-        together=together,
-        forbidden=held,
-        settings=settings,
-    )
-    return given, unplanned
-
-
-def _missing(members: Sequence[Pod], needed: int, gang: str, gangs: dict[str, str]) -> list[Pod]:
-    """Pods like its last one, for those that a gang needs and that are not created yet."""
-    made: list[Pod] = []
-    for number in range(max(needed - len(members), 0) if members else 0):
-        meta = members[-1].metadata
-        pod = replace(members[-1], metadata=replace(meta, name=f"{meta.name}{_EXPECTED}{number}", uid=""))
-        gangs[pod.metadata.key] = gang
-        made.append(pod)
-    return made
 
 
 def _confirmed(plan: NodePlan, objects: ScalingObjects, rounds: Rounds, gangs: Mapping[str, str]) -> NodePlan:
@@ -201,7 +68,7 @@ def _confirmed(plan: NodePlan, objects: ScalingObjects, rounds: Rounds, gangs: M
     for key, allocation in cluster.pods.items():
         on_node.setdefault(cluster.names[allocation.row], []).append(key)
     every = [pod for node in plan.new_nodes for pod in node.pods]
-    incomplete = {gangs[pod] for pod in every if _EXPECTED in pod}
+    incomplete = {gangs[pod] for pod in every if EXPECTED in pod}
     expected = {pod for pod in every if gangs.get(pod) in incomplete}
     kept, refused = [], []
     for name, node in names.items():
@@ -232,47 +99,3 @@ def _as_node(name: str, node: NewNode, pool: NodePool) -> Node:
         HOSTNAME_LABEL: name,
     }
     return replace(made, metadata=replace(made.metadata, labels=labels))
-
-
-def _lost_work(cluster: Cluster, now_s: float) -> LostWork:
-    """What pods with GPUs did since their last checkpoints, and the time to start again."""
-    return LostWork(
-        {
-            key: allocation.who.lost_s(now_s) + RESTART_S
-            for key, allocation in cluster.pods.items()
-            if allocation.ask.devices is not None and allocation.who.since_s
-        }
-    )
-
-
-def _remove(
-    scaling: NodeScaling, given: PlanningInput, inventory: Inventory, cluster: Cluster, options: ScalingOptions
-) -> None:
-    pods = [each.value for each in inventory.of(Pod)]
-    searches = NodeDisruption(
-        DisruptionInput(
-            # A replacement is one node, which has no cheaper division.
-            planning=replace(given, settings=replace(given.settings, packing="Karpenter")),
-            nodes=tuple(node for node in scaling.nodes if node.existing.is_managed),
-            now=options.now,
-            limits=limits_of(inventory, pods),
-            lost_work=_lost_work(cluster, options.now.timestamp()),
-            spot_to_spot=options.spot_to_spot,
-        )
-    )
-    scaling.searches = searches
-    kept: dict[str, str] = {}
-    for method in METHODS:
-        decision = searches.decide(method)
-        kept |= {name: why for name, why in decision.kept.items() if method != "drift"}
-        if decision.action != "none":
-            scaling.removal = decision
-            break
-    removed = scaling.removal.nodes if scaling.removal is not None else ()
-    scaling.kept = {name: why for name, why in kept.items() if name not in removed}
-
-
-def price_per_hour(node: DisruptableNode, types: Mapping[str, InstanceType]) -> float:
-    """What a node that exists is billed; zero where it is not known."""
-    offering = offering_of(node.existing, types.get(node.existing.instance_type))
-    return 0.0 if offering is None else offering.price

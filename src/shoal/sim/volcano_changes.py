@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add, to_api, uncovered
 from shoal.engine.queues.disciplines.volcano.group_phases import QUEUE_MISSING
-from shoal.engine.queues.disciplines.volcano.group_usage import required_pods_first
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, GroupPod, Queue, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 from shoal.sim.queue_corrections import choice_words
@@ -109,22 +108,18 @@ def requested_by(group: QueuedPodGroup, waiting: Sequence[GroupPod], active: Seq
     return {name: max(needed.get(name, 0), least.get(name, 0)) for name in (*needed, *least)}
 
 
-def together(usage: Usage, other: Usage) -> Usage:
-    """The larger amount of both, by queue and resource."""
-    return {
-        queue: {
-            name: max(usage.get(queue, {}).get(name, 0), other.get(queue, {}).get(name, 0))
-            for name in (*usage.get(queue, {}), *other.get(queue, {}))
-        }
-        for queue in (*usage, *other)
-    }
-
-
-def summed(usage: Usage, other: Usage) -> Usage:
-    found = {queue: dict(amounts) for queue, amounts in usage.items()}
-    for queue, amounts in other.items():
-        add(found.setdefault(queue, {}), amounts)
-    return found
+def required_pods_first(group: QueuedPodGroup, pods: Sequence[GroupPod]) -> list[GroupPod]:
+    """Orders the pods that each role needs before the others."""
+    left: dict[str, int] = group.spec.role_minima()
+    first: list[GroupPod] = []
+    others: list[GroupPod] = []
+    for pod in sorted(pods, key=lambda one: one.metadata.name):
+        if left.get(pod.role, 0) > 0:
+            left[pod.role] -= 1
+            first.append(pod)
+        else:
+            others.append(pod)
+    return first + others
 
 
 def _shortages(tree: QueueTree, name: str, requested: Amounts, usage: Usage) -> Iterator[_Shortage]:

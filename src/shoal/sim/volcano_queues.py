@@ -1,9 +1,5 @@
-"""Decides which pods of a set of manifests Volcano's queues hold back, with the rules of the controllers, once.
-
-Groups are enqueued as by the enqueue controller. The pods of enqueued groups are then admitted as in the scheduling
-loop: a queue may be full nevertheless, or its quota may be used (`volcano_shares`).
-
-Rejected: the admission of the scheduling loop itself. It needs caches that change; manifests are decided once.
+"""Decides which pods of a set of manifests Volcano's queues hold back, by the discipline of the scheduling loop, and
+explains each with amounts: not admitted, or admitted and without quota for what they lack (`volcano_shares`).
 """
 
 from __future__ import annotations
@@ -12,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from shoal.api.decode import Document, Unknown
 from shoal.api.groups.volcano import GROUP_ANNOTATION, VolcanoPodGroup
@@ -19,9 +16,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.engine.events import Event
-from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
-from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
 from shoal.engine.queues.disciplines.volcano.objects import (
     GroupPod,
     GroupStatus,
@@ -31,18 +26,11 @@ from shoal.engine.queues.disciplines.volcano.objects import (
     VolcanoMeta,
     VolcanoPodStatus,
 )
-from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
-from shoal.sim.volcano_changes import (
-    held_by_capability,
-    held_by_share,
-    held_without_queue,
-    requested_by,
-    summed,
-    together,
-)
+from shoal.sim.volcano_changes import held_by_capability, held_by_share, held_without_queue, requested_by
+from shoal.sim.volcano_rounds import Decided, decided
 from shoal.sim.volcano_settings import volcano_settings
-from shoal.sim.volcano_shares import DecidedWorld, held_by_shares
+from shoal.sim.volcano_shares import SHARE_HELP, beyond_the_nodes, promised_usage_of, refusals_of, usage_of
 from shoal.store.held_pods import HeldPod
 
 _GROUP = "scheduling.volcano.sh/"
@@ -65,7 +53,7 @@ def volcano_groups(documents: Iterable[Document]) -> dict[str, QueuedPodGroup]:
 
 
 def held_by_volcano(
-    documents: Sequence[Document], waiting: Iterable[Pod], priorities: Mapping[str, int], events: Sequence[Event]
+    documents: Sequence[Document], waiting: Iterable[Pod], events: Sequence[Event]
 ) -> dict[str, HeldPod]:
     """The reason by held pod, or by group if it has no pods yet. `waiting`: existing and future pods to place."""
     tree = volcano_tree(documents)
@@ -78,43 +66,29 @@ def held_by_volcano(
         of = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_ANNOTATION, '')}"
         if of in groups:
             members.setdefault(of, []).append(_pod(pod))
-    ranks = {name: max((priorities.get(_key(pod), 0) for pod in members.get(name, ())), default=0) for name in groups}
-    candidates = [
-        PodGroupCandidate(group, count_pods(members.get(name, ())), ranks[name]) for name, group in groups.items()
-    ]
-    decided = enqueue(tree, candidates)
-    refused = {"/".join(key): refusal for key, refusal in decided.refused.items()}
-    enqueued = {name: group for name, group in groups.items() if name not in refused}
-    usage = _usage(tree, groups, members)
-    found = held_by_shares(tree, enqueued, DecidedWorld(events, volcano_settings(documents), usage))
-    refusals: dict[str, GroupRefusal] = {}
-    left: dict[str, list[GroupPod]] = {}
-    shared = {id(hold): hold for hold in found.values()}
-    for name, group in sorted(groups.items(), key=lambda one: (-ranks[one[0]], one[1].metadata.created_s, one[0])):
-        unplaced = [pod for pod in members.get(name, ()) if not pod.spec.node_name and not pod.is_finished]
-        unplaced = [pod for pod in unplaced if _key(pod) not in found]
-        active = sum(1 for pod in members.get(name, ()) if pod.spec.node_name and not pod.is_finished)
-        refusal = refused.get(name)
-        chosen: list[GroupPod] = []
-        if refusal is None:
-            chosen, refusal = choose_pods(tree, group, unplaced, active, usage)
-        if refusal is None:
-            continue
-        refusals[name] = refusal
-        admitted = {_key(pod) for pod in chosen}
-        left[name] = [pod for pod in unplaced if _key(pod) not in admitted]
-    taken = together(usage, summed(decided.allocated, decided.reserved))
-    for name, refusal in refusals.items():
-        kept = _reason(tree, groups[name], refusal, requested_by(*_parts(groups[name], members, left[name])), taken)
-        found |= {_key(pod): kept for pod in left[name]}
+    world = decided(tree, groups, events, volcano_settings(documents))
+    used, promised = usage_of(world.session), promised_usage_of(world.session)
+    found: dict[str, HeldPod] = {}
+    for name, refusal in refusals_of(world, tree, groups).items():
+        left = _left(world, name, members.get(name, ()))
+        requested = requested_by(*_parts(groups[name], members, left))
+        counted = used if world.known.is_admitted(name) else promised
+        kept = _reason(tree, groups[name], refusal, requested, counted)
+        if refusal.is_quota and (short := beyond_the_nodes(requested, world.session)):
+            kept = replace(kept, help=short)
+        found |= {_key(pod): kept for pod in left}
         if not members.get(name):
             found[name] = kept
-    for hold in shared.values():
-        group = groups[hold.group]
-        held = [pod for pod in members[hold.group] if found.get(_key(pod)) is hold]
-        kept = held_by_share(tree, hold, group, requested_by(*_parts(group, members, held)), usage)
-        found |= {key: kept for key, each in found.items() if each is hold}
     return found
+
+
+def _left(world: Decided, name: str, members: Sequence[GroupPod]) -> list[GroupPod]:
+    """The pods of a group that are held: all that have no node, or those that an admitted group has not started."""
+    unplaced = [pod for pod in members if not pod.spec.node_name and not pod.is_finished]
+    if not world.known.is_admitted(name):
+        return unplaced
+    job = world.session.jobs.get(name)
+    return [pod for pod in unplaced if job is not None and _key(pod) in job.pending]
 
 
 def _parts(
@@ -126,21 +100,17 @@ def _parts(
     return group, waiting, [pod for pod in pods if _key(pod) not in held and not pod.is_finished]
 
 
-def _usage(tree: QueueTree, groups: Mapping[str, QueuedPodGroup], members: Mapping[str, list[GroupPod]]) -> Usage:
-    usage: Usage = {}
-    for name, pods in members.items():
-        for pod in pods:
-            if pod.spec.node_name and not pod.is_finished:
-                tree.charge(usage, groups[name].queue, pod.requests())
-    return usage
-
-
 def _reason(
     tree: QueueTree, group: QueuedPodGroup, refusal: GroupRefusal, requested: Mapping[str, int], usage: Usage
 ) -> HeldPod:
     if refusal.is_quota:
         return held_by_capability(tree, refusal.reason, refusal.message, group, requested, usage)
-    return held_without_queue(tree, refusal.reason, refusal.message, group)
+    if tree.closed(group.queue) is not None:
+        return held_without_queue(tree, refusal.reason, refusal.message, group)
+    held = HeldPod(
+        refusal.reason, refusal.message, SHARE_HELP, f"Volcano queue {group.queue}", "/".join(group.metadata.key)
+    )
+    return held_by_share(tree, held, group, requested, usage)
 
 
 def _queue(document: Document) -> Queue | None:

@@ -18,6 +18,7 @@ def less_those_that_ended(facts: GroupFacts, ended: list[PodIdentity]) -> GroupF
     return structs.replace(
         facts,
         minimum=max(facts.minimum - len(ended), 0),
+        succeeded=len(ended),
         parts=tuple(structs.replace(part, minimum=max(part.minimum - parts[part.name], 0)) for part in facts.parts),
         roles=tuple((role, least - roles[role]) for role, least in facts.roles if least > roles[role]),
     )

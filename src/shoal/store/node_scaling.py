@@ -7,7 +7,7 @@ starts, and no reason to provision another, until it has had the time that a nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -21,6 +21,8 @@ from shoal.api.resources import amounts
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.disruption.candidates import DisruptableNode
 from shoal.autoscale.disruption.protection import DisruptionLimit
+from shoal.autoscale.nodes.advertised_devices import advertised
+from shoal.autoscale.nodes.catalog import quantities_of
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pool_reading import duration_s, pool_of
@@ -158,21 +160,35 @@ class ScalingNodes:
             expire_after_s=pool.expire_after_s if not claim and pool is not None else expiry,
         )
 
-    def ordered(self) -> list[DisruptableNode]:
-        """Nodes that have not registered yet, as far as their NodeClaims tell what they will be."""
+    def ordered(self, registered: Container[str] = ()) -> list[DisruptableNode]:
+        """Nodes that have not registered yet, as far as their NodeClaims tell what they will be. One that is deleted
+        takes no pods, but counts until its instance is gone. `registered`: provider ids of Nodes that are there.
+        """
         found = []
         for claim in self._objects.unregistered:
             meta, status = claim.get("metadata") or {}, claim.get("status") or {}
-            if not status.get("capacity") or meta.get("deletionTimestamp"):
+            if status.get("providerID") and status["providerID"] in registered:
+                continue
+            capacity = status.get("capacity") or self._promised(meta.get("labels") or {})
+            if not capacity:
                 continue
             raw = {
                 "metadata": {"name": meta.get("name", ""), "labels": meta.get("labels") or {}},
                 "spec": {"taints": (claim.get("spec") or {}).get("taints") or []},
-                "status": {"capacity": status["capacity"], "allocatable": status.get("allocatable") or {}},
+                "status": {"capacity": capacity, "allocatable": status.get("allocatable") or {}},
             }
             node = convert(raw, Node, Where(obj=f"NodeClaim {meta.get('name', '')}"))
-            found.append(DisruptableNode(ExistingNode(node, is_initialized=False), is_ready=False))
+            is_deleting = bool(meta.get("deletionTimestamp"))
+            existing = ExistingNode(node, is_initialized=False, is_deleting=is_deleting)
+            found.append(DisruptableNode(existing, is_ready=False))
         return found
+
+    def _promised(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """The capacity of a NodeClaim that is not launched yet, by the instance type that was planned for it."""
+        instance = self._types.get(labels.get(POOL_LABEL, ""), {}).get(labels.get(INSTANCE_TYPE_LABEL, ""))
+        if instance is None:
+            return {}
+        return {name: str(each) for name, each in quantities_of(advertised(instance.capacity, labels)).items()}
 
     def _is_initialized(self, node: Node, claim: Raw) -> bool:
         labels = node.metadata.labels

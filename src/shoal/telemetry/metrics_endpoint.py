@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import web
 
 from shoal.client.connection_timeouts import TimedServer, Timeouts
-from shoal.prometheus.exposition import form_for, text_of
+from shoal.prometheus.exposition import PLAIN, form_for, text_of
 from shoal.units.errors import UserError
 
 if TYPE_CHECKING:
@@ -52,10 +52,12 @@ class MetricsEndpoint:
         settings: MetricsEndpointSettings,
         haste: Timeouts = _HASTE,
         documents: Mapping[str, Callable[[], bytes]] | None = None,
+        texts: Mapping[str, Callable[[], str]] | None = None,
     ) -> None:
-        """`documents`: further paths, each with what makes its JSON."""
+        """`documents`: further paths, each with what makes its JSON; `texts`: with what makes further metrics."""
+        self._texts = {} if texts is None else texts
         self._haste = haste
-        self._documents = documents or {}
+        self._documents = {} if documents is None else documents
         self._registry = registry
         self._health = health
         self._settings = settings
@@ -100,6 +102,8 @@ class MetricsEndpoint:
             try:
                 if request.path in self._documents:
                     return self._document(request.path)
+                if request.path in self._texts:
+                    return _metrics(self._texts[request.path]().encode(errors="replace"), PLAIN)
                 return self._figures(request) if request.path == _METRICS else self._other(request)
             except Exception:  # noqa: BLE001 - the request needs an answer, without details
                 _log.exception("%s could not be answered", request.path)
@@ -107,11 +111,7 @@ class MetricsEndpoint:
 
     def _figures(self, request: web.BaseRequest) -> web.Response:
         form = form_for(request.headers.get("Accept", ""))
-        body = text_of(self._registry.read(), form)
-        response = web.Response(body=body, headers={"Content-Type": form})
-        if len(body) > _COMPRESSED_BYTES:
-            response.enable_compression()
-        return response
+        return _metrics(text_of(self._registry.read(), form), form)
 
     def _document(self, path: str) -> web.Response:
         body = self._documents[path]()
@@ -124,9 +124,16 @@ class MetricsEndpoint:
         query = request.query
         found = self._health.answer(request.path, is_verbose="verbose" in query, left_out=query.getall("exclude", []))
         if found is None:
-            paths = ", ".join((_METRICS, *self._documents, "/healthz", "/livez"))
+            paths = ", ".join((_METRICS, *self._texts, *self._documents, "/healthz", "/livez"))
             return _words(404, f"here are {paths} and /readyz\n")
         return _words(found.code, found.text)
+
+
+def _metrics(body: bytes, form: str) -> web.Response:
+    response = web.Response(body=body, headers={"Content-Type": form})
+    if len(body) > _COMPRESSED_BYTES:
+        response.enable_compression()
+    return response
 
 
 def _words(code: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from shoal.units.errors import UserError, Where, excerpt
 
 _LONGEST = 253
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Only this machine reaches these."""
 
 
 def check_listening(host: str, where: Where) -> None:

@@ -14,14 +14,15 @@ from shoal.units.money import rounded
 from shoal.views.queue_table import NAME, NUMBER, WORDS, Cell, show_table
 
 _NOTHING = "·"
-_OF_GROUPS = {
+OF_GROUPS = {
     "allocated-active": "active",
     "allocated-idle": "idle",
     "allocated-unmeasured": "unmeasured",
     "startup": "startup",
     "overhead": "overhead",
 }
-_ABOUT = {
+"""The classes that groups have, and their headings."""
+ABOUT_CLASSES = {
     "fragmented": "free, but no request that waits or is usual fits there",
     "unallocated": "free",
     "unhealthy": "GPUs that do not work, nodes that are not ready",
@@ -63,9 +64,9 @@ def show_costs(console: Console, groups: Sequence[GroupTotal], by: str, currency
     """`groups` in cents."""
     total = sum((group.total for group in groups), Decimal(0))
     named = [group for group in groups if group.group]
-    kinds = [kind for kind in _OF_GROUPS if any(group.classes.get(kind) for group in named)]
+    kinds = [kind for kind in OF_GROUPS if any(group.classes.get(kind) for group in named)]
     if named:
-        headings = [by, "GPU hours", *(_OF_GROUPS[kind] for kind in kinds), currency, "share"]
+        headings = [by, "GPU hours", *(OF_GROUPS[kind] for kind in kinds), currency, "share"]
         rows: list[list[Cell]] = [
             [
                 group.group,
@@ -80,7 +81,7 @@ def show_costs(console: Console, groups: Sequence[GroupTotal], by: str, currency
         console.print()
     others = [group for group in groups if not group.group]
     lines: list[list[Cell]] = [
-        [kind, f"{amount:,.2f}", _ABOUT.get(kind, "held by pods without this value")]
+        [kind, f"{amount:,.2f}", ABOUT_CLASSES.get(kind, "held by pods without this value")]
         for group in others
         for kind, amount in group.classes.items()
         if amount

@@ -92,12 +92,13 @@ def _headline(comparison: Comparison) -> Text:
 
 def _rows(changes: Sequence[QueueChange]) -> list[list[Text]]:
     return [
-        [Text(each.workload), Text(*KINDS[each.change]), Text(_told(each.now)), Text(_told(each.proposed))]
+        [Text(each.workload), Text(*KINDS[each.change]), Text(fate_words(each.now)), Text(fate_words(each.proposed))]
         for each in changes
     ]
 
 
-def _told(fate: Fate) -> str:
+def fate_words(fate: Fate) -> str:
+    """`starts at once`, `stops in 3 h for team-a/train (...), then waits, no end known`."""
     parts = ([] if fate.running and fate.stops else [_start(fate)]) + ([_stops(fate.stops)] if fate.stops else [])
     return ", ".join(parts)
 

@@ -5,7 +5,7 @@ As a table (`?as=table`) it has the same nodes in rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shoal.views.dashboard.colours import Colours
 from shoal.views.dashboard.facts import DashboardFacts, Tile
@@ -18,7 +18,9 @@ from shoal.web.tile_markup import TileMarkup, states, team_class, tile_id
 from shoal.web.viewer import OTHERS
 
 PATH = "/"
-_COLOURINGS = (("team", "team"), ("use", "use"), ("health", "health"))
+_COLOURINGS = (("team", "team"), ("use", "use"), ("health", "health"), ("temperature", "temperature"))
+Degrees = Mapping[str, Sequence[float | None]]
+"""By node, of each GPU in order, as far as they were measured."""
 _USES = (
     ("u-free", "free"),
     ("u-low", "below 40 %"),
@@ -28,6 +30,13 @@ _USES = (
     ("u-unknown", "held, use unknown"),
 )
 _HEALTHS = (("h-free", "free"), ("h-held", "held"), ("h-failed", "failed, crossed out"))
+_HEATS = (
+    ("k-cool", "below 55 °C"),
+    ("k-warm", "55 to 75 °C"),
+    ("k-hot", "75 to 85 °C"),
+    ("k-alert", "above 85 °C"),
+    ("k-unknown", "not measured"),
+)
 _BAR = 1000
 
 
@@ -37,7 +46,9 @@ class FleetPage:
         self._tiles = tiles
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts, *, is_table: bool, may_list_nodes: bool) -> WebPage:
+    def page(
+        self, facts: DashboardFacts, *, is_table: bool, may_list_nodes: bool, degrees: Degrees | None = None
+    ) -> WebPage:
         for owner in sorted(facts.fleet.sums):
             # In one order, whichever tile is drawn first.
             if owner != OTHERS:
@@ -54,12 +65,13 @@ class FleetPage:
         parts = {"summary": summary, "legend": bar}
         if not facts.tiles:
             parts["empty"] = element("p", "The cluster has no nodes yet.", class_="empty")
-        return WebPage("Fleet", PATH, parts, "fleet", [table], self._groups(facts.tiles))
+        return WebPage("Fleet", PATH, parts, "fleet", [table], self._groups(facts.tiles, degrees or {}))
 
-    def _groups(self, tiles: Sequence[Tile]) -> list[TileGroup]:
+    def _groups(self, tiles: Sequence[Tile], degrees: Degrees) -> list[TileGroup]:
         kinds: dict[str, dict[str, Markup]] = {}
         for tile in tiles:
-            kinds.setdefault(tile.node.kind, {})[tile_id(tile.node.name)] = self._tiles.of(tile)
+            name = tile.node.name
+            kinds.setdefault(tile.node.kind, {})[tile_id(name)] = self._tiles.of(tile, degrees.get(name, ()))
         return [TileGroup(kind or "other nodes", found) for kind, found in kinds.items()]
 
     def table(self, facts: DashboardFacts) -> DataTable:
@@ -82,7 +94,7 @@ class FleetPage:
         ]
         cells = [_figure(*figure) for figure in figures]
         note = element("p", facts.note, class_="fault") if facts.note else None
-        return joined((element("div", *cells, class_="figures"), self._bar(facts), note))
+        return joined((element("h1", "Fleet"), element("div", *cells, class_="figures"), self._bar(facts), note))
 
     def _bar(self, facts: DashboardFacts) -> Markup:
         fleet = facts.fleet
@@ -93,15 +105,17 @@ class FleetPage:
             parts.append(element("rect", x=f"{x:.4g}", y=0, width=f"{width:.4g}", height=10, class_=classes))
             x += width
         label = ", ".join(f"{owner} {amount(held)}" for owner, held in sorted(fleet.sums.items()))
-        drawn = element("svg", *parts, viewBox=f"0 0 {_BAR} 10", preserveAspectRatio="none", class_="bar", role="img")
-        # An accessible name, since the colours alone say nothing.
-        return element("figure", drawn, element("figcaption", f"GPUs by team: {label or 'none is held'}"))
+        words = f"GPUs by team: {label or 'none is held'}"
+        box = f"0 0 {_BAR} 10"
+        # The caption says it; screen readers need not read it twice.
+        drawn = element("svg", *parts, viewBox=box, preserveAspectRatio="none", class_="bar", aria_hidden="true")
+        return element("figure", drawn, element("figcaption", words))
 
     def _legend(self, facts: DashboardFacts) -> Markup:
         owners = sorted(facts.fleet.sums)
         teams = [(team_class(owner, self._colours), f"{owner} {amount(facts.fleet.sums[owner])}") for owner in owners]
         teams.append(("t-free", f"free {amount(facts.fleet.free)}"))
-        lists = (("team", teams), ("use", _USES), ("health", _HEALTHS))
+        lists = (("team", teams), ("use", _USES), ("health", _HEALTHS), ("temperature", _HEATS))
         return joined(_legend_of(name, entries) for name, entries in lists)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from shlex import quote as quoted
 
 from shoal.units.errors import one_line
@@ -12,7 +13,7 @@ from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import WebPage
 from shoal.web.ports import Addressing
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
-from shoal.web.tile_markup import TileMarkup, states, use_class
+from shoal.web.tile_markup import TileMarkup, heat_class, states, use_class
 from shoal.web.viewer import OTHERS
 
 
@@ -21,11 +22,13 @@ class NodePage:
         self._tiles = tiles
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts, detail: NodeDetail) -> WebPage:
+    def page(self, facts: DashboardFacts, detail: NodeDetail, degrees: Sequence[float | None] = ()) -> WebPage:
+        """`degrees`: of each GPU, where it was measured."""
         tile = detail.tile
         name = tile.node.name
         path = address("node", name)
         state = ", ".join(states(tile)) or "ready"
+        heat = [heat_class(one) for one in degrees]
         faults = [element("p", one, class_="fault") for one in detail.conditions]
         head = joined(
             (
@@ -34,10 +37,11 @@ class NodePage:
                     "p", f"{tile.node.kind}, {held_words(tile)}, {state}", class_="fault" if states(tile) else None
                 ),
                 *faults,
-                element("div", self._tiles.gpus(tile), class_="large") if tile.node.gpus else None,
+                element("div", self._tiles.gpus(tile, heat), class_="large") if tile.node.gpus else None,
             )
         )
-        tables = [self._gpus(detail), self._pods(facts, detail), self._events(facts, name), self._labels(detail)]
+        tables = [self._gpus(detail, degrees), self._pods(facts, detail)]
+        tables += [self._events(facts, name), self._labels(detail)]
         parts = {"node": head, **{f"of-{table.key}": table_markup(table, path) for table in tables}}
         return WebPage(name, path, parts, "fleet", tables)
 
@@ -51,19 +55,22 @@ class NodePage:
         ]
         return joined((element("b", tile.node.name), element("ul", *lines)))
 
-    def _gpus(self, detail: NodeDetail) -> DataTable:
+    def _gpus(self, detail: NodeDetail, degrees: Sequence[float | None]) -> DataTable:
         headings = [Heading("GPU", is_number=True), Heading("part", is_number=True), Heading("health")]
-        headings += [Heading("use", is_number=True), Heading("held by"), Heading("device")]
+        headings += [Heading("use", is_number=True), Heading("°C", is_number=True), Heading("held by")]
+        headings.append(Heading("device"))
         rows = []
         for index, parts in enumerate(detail.tile.parts):
             for slot in parts:
                 health = _health(detail, index)
+                hot = degrees[index] if index < len(degrees) else None
                 rows.append(
                     [
                         TableCell(f"{index}"),
                         TableCell("" if len(parts) == 1 else f"{100 * slot.width:.0f} %"),
                         TableCell(health, style="" if health == "healthy" else "fault"),
                         TableCell("" if slot.load is None else f"{slot.load} %", style=f"text-{use_class(slot)}"),
+                        TableCell("" if hot is None else f"{hot:.0f}", style=f"text-{heat_class(hot)}"),
                         TableCell(slot.pod or slot.owner, _pod_address(slot.pod)),
                         TableCell("" if slot.device.startswith("#") else one_line(slot.device)),
                     ]

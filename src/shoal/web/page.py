@@ -10,9 +10,18 @@ import msgspec
 from shoal.web.markup import Markup, element, joined
 from shoal.web.tables import DataTable
 
-_VIEWS = (("fleet", "/", "Fleet"), ("queues", "/queues", "Queues"), ("workloads", "/workloads", "Workloads"))
+_VIEWS = (
+    ("fleet", "/", "Fleet"),
+    ("queues", "/queues", "Queues"),
+    ("workloads", "/workloads", "Workloads"),
+    ("timelines", "/timelines", "Timelines"),
+    ("cost", "/cost", "Cost"),
+    ("capacity", "/capacity", "Capacity"),
+    ("alerts", "/alerts", "Alerts"),
+    ("what-if", "/what-if", "What if"),
+)
 _KEYS = (
-    ("1 2 3", "fleet, queues, workloads"),
+    (f"1 to {len(_VIEWS)}", "pages"),
     ("/", "filter"),
     ("arrows", "from node to node"),
     ("c", "next colouring of the fleet"),
@@ -107,7 +116,7 @@ def _header(page: WebPage, frame: Frame) -> Markup:
         "header",
         element("a", "Skip to the content", href="#main", class_="skip"),
         element("a", frame.title, href="/", class_="brand"),
-        element("nav", *links, aria_label="Pages"),
+        element("nav", *links, id="pages", aria_label="Pages"),
         filter_,
         element("span", "", id="connection", role="status"),
         element("button", "light/dark", type="button", id="theme"),

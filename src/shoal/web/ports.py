@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from shoal.cost.records import Machine
+from shoal.views.active_alerts import AlertsAnswer
 from shoal.views.dashboard.facts import DashboardFacts, PageSubject
 from shoal.views.explanation_document import StoryDocument
+from shoal.views.queue_history import QueueHistory
 from shoal.views.queue_tree import Tree
+from shoal.views.scale_plan import PoolView
+from shoal.views.what_if import Proposal, WhatIfAnswer
 from shoal.web.viewer import Viewer
 
 
@@ -21,9 +26,19 @@ class FactsSource(Protocol):
 
     def facts(self, subject: PageSubject | None) -> DashboardFacts: ...
 
+    def queue_history(self) -> QueueHistory: ...
+
+    def machines(self) -> Sequence[Machine]:
+        """The nodes, as costs are computed of them."""
+        ...
+
+    def measured_gpus(self) -> Mapping[str, Sequence[Sequence[str]]]:
+        """By node, for each GPU in order, the names under which it is measured: its own and those of its parts."""
+        ...
+
 
 class Reports(Protocol):
-    """The answers of the commands of the same names. Both raise ShoalError where there is none."""
+    """The answers of the commands of the same names. All raise ShoalError where there is none."""
 
     async def quota_tree(self) -> Tree | None:
         """As `shoal queue` prints it; None for a cluster without queues of Kueue."""
@@ -32,6 +47,20 @@ class Reports(Protocol):
     async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
         """As `shoal why` prints it. `token`: the viewer's, with which the cluster is read; empty for the server's own
         credentials."""
+        ...
+
+    async def node_pools(self) -> Sequence[PoolView]:
+        """As `shoal scale pools` prints them."""
+        ...
+
+    async def what_if(self, proposal: Proposal) -> WhatIfAnswer:
+        """For the whole cluster."""
+        ...
+
+
+class Alerts(Protocol):
+    async def active(self) -> AlertsAnswer:
+        """Of all namespaces. A source that does not answer is a fault in the answer."""
         ...
 
 

@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote as quoted
 from statistics import median
 
+import msgspec
+
 from shoal.views.dashboard.facts import DashboardFacts, QueueDetail, QueueFacts, QuotaFacts, WorkloadFacts
 from shoal.views.dashboard.lists import in_units, quota_cells
 from shoal.views.dashboard.words import age, amount, seconds_since
+from shoal.views.queue_diff import span
+from shoal.views.queue_history import QueueHistory
 from shoal.views.queue_tree import QuotaLine, Tree, TreeNode
 from shoal.views.resource_units import figure, title
 from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import WebPage
 from shoal.web.ports import Addressing
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
+from shoal.web.viewer import Viewer
 from shoal.web.workload_pages import gangs_table, subject_address
 
 PATH = "/queues"
 _KINDS = {"cohort": "cohort", "clusterQueue": "cluster queue", "localQueue": "local queue"}
 _BAR_WIDTH = 120.0
 _MOST_DEPTH = 8
+_SLOW_S = 1800
+"""Of the alert QueueAdmissionSlow."""
+
+
+class ShownQueues(msgspec.Struct, frozen=True):
+    """What the page of queues shows besides the facts."""
+
+    tree: Tree | None
+    fault: str
+    """Why there is no tree; empty if there is one, or if the cluster has no queues of Kueue."""
+    history: QueueHistory
+    viewer: Viewer
 
 
 class QueuePages:
     def __init__(self, addressed: Addressing) -> None:
         self._addressed = addressed
 
-    def page(self, facts: DashboardFacts, tree: Tree | None, fault: str, *, may_list_queues: bool) -> WebPage:
-        """`fault`: why there is no tree; empty if there is one, or if the cluster has no queues of Kueue."""
-        head = element("h1", "Queues")
-        if not may_list_queues:
-            refused = "Your account may not list queues (list of clusterqueues.kueue.x-k8s.io), so none are shown."
-            return WebPage("Queues", PATH, {"head": joined((head, element("p", refused)))}, "queues")
+    def page(self, facts: DashboardFacts, shown: ShownQueues) -> WebPage:
+        head, tree = element("h1", "Queues"), shown.tree
         listed = [queue for queue in facts.queues if tree is None or queue.kind != "ClusterQueue"]
         tables = [self._tree(tree, facts)] if tree is not None else []
         tables += [self._list(listed)] if listed or not tables else []
+        if shown.history.waits:
+            tables.append(self._waits(shown.history))
+        if shown.history.preemptions:
+            tables += [self._between(shown.history), self._preempted(shown.history, shown.viewer, facts)]
+        fault = shown.fault
         note = element("p", f"The quota tree cannot be shown: {fault}", class_="fault") if fault else None
         parts = {"head": joined((head, note)), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
         return WebPage("Queues", PATH, parts, "queues", tables)
+
+    def refusal(self) -> WebPage:
+        refused = "Your account may not list queues (list of clusterqueues.kueue.x-k8s.io), so none are shown."
+        return WebPage("Queues", PATH, {"head": joined((element("h1", "Queues"), element("p", refused)))}, "queues")
 
     def one(self, facts: DashboardFacts, detail: QueueDetail) -> WebPage:
         queue = detail.queue
@@ -88,6 +111,54 @@ class QueuePages:
         rows = [[*row, TableCell(fault, style="fault")] for row, fault in zip(rows, _faults(queues), strict=True)]
         empty = "The cluster has no queues of Kueue, Volcano or KAI that are in use."
         return DataTable("queues", "Queues", self._addressed("shoal queue"), headings, rows, empty)
+
+    def _waits(self, history: QueueHistory) -> DataTable:
+        names = [("queue", False), ("got quota", True), ("P50", True), ("P95", True), ("against 30 min", False)]
+        rows = [
+            [
+                TableCell(queue, address("queue", "ClusterQueue", queue)),
+                TableCell(f"{wait.admitted:,}"),
+                TableCell(span(wait.p50_s)),
+                TableCell(span(wait.p95_s)),
+                TableCell(
+                    "longer" if wait.p95_s > _SLOW_S else "within", style="fault" if wait.p95_s > _SLOW_S else "runs"
+                ),
+            ]
+            for queue, wait in sorted(history.waits.items())
+        ]
+        title = "Waits for quota, of the Workloads that the cluster still has"
+        headings = [Heading(*name) for name in names]
+        return DataTable(
+            "waits", title, self._addressed("shoal get workloads -A"), headings, rows, "Nothing got quota."
+        )
+
+    def _between(self, history: QueueHistory) -> DataTable:
+        counts = Counter((one.by_queue, one.queue, one.reason) for one in history.preemptions)
+        rows = [
+            [TableCell(by or "not known"), TableCell(queue), TableCell(reason), TableCell(f"{count:,}")]
+            for (by, queue, reason), count in sorted(counts.items())
+        ]
+        headings = [Heading("queue"), Heading("takes from"), Heading("reason"), Heading("Workloads", is_number=True)]
+        command = self._addressed("shoal get workloads -A -o wide")
+        return DataTable("reclaims", "Which queue reclaims from which", command, headings, rows, "None does.")
+
+    def _preempted(self, history: QueueHistory, viewer: Viewer, facts: DashboardFacts) -> DataTable:
+        headings = [Heading("workload"), Heading("queue"), Heading("for queue"), Heading("reason")]
+        headings.append(Heading("age", is_number=True))
+        rows = [
+            [
+                TableCell(one.workload),
+                TableCell(one.queue),
+                TableCell(one.by_queue),
+                TableCell(one.reason),
+                TableCell(age(one.at, facts.now_s)),
+            ]
+            for one in history.preemptions
+            if viewer.sees_workloads(one.namespace)
+        ]
+        command = self._addressed("shoal get workloads -A")
+        empty = "None of your namespaces."
+        return DataTable("preempted", "Preempted Workloads", command, headings, rows, empty)
 
     def _quotas(self, queue: QueueFacts) -> DataTable:
         names = [("resource", False), ("flavor", False)]

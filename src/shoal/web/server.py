@@ -12,12 +12,14 @@ import asyncio
 import contextlib
 import gzip
 import logging
+import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from urllib.parse import SplitResult, urlsplit
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import msgspec
 from aiohttp import web
@@ -25,7 +27,7 @@ from aiohttp import web
 from shoal.client.clock import Clock
 from shoal.client.connection_timeouts import TimedServer, Timeouts
 from shoal.client.refusals import UnauthorizedError
-from shoal.units.errors import ShoalError, UserError, one_line
+from shoal.units.errors import ShoalError, UserError, Where, excerpt, one_line
 from shoal.web.live import LiveStream, SentPage
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import Frame, WebPage, document
@@ -33,6 +35,7 @@ from shoal.web.sign_in import Sessions
 from shoal.web.site import Site
 from shoal.web.tables import csv_of
 
+Network = IPv4Network | IPv6Network
 _log = logging.getLogger("shoal.web")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -55,6 +58,9 @@ _SILENCE_S = 15.0
 """Until a comment is sent, by which both sides see that the connection lives."""
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 _LONGEST_TOKEN = 16_384
+_MOST_FIELDS = 16
+_PARTS = frozenset({"csv", "why"})
+"""Fields of an address that are answered with a part of the page."""
 _SIGN_IN = "/sign-in"
 
 
@@ -64,6 +70,22 @@ class WebSettings(msgspec.Struct, frozen=True):
     """0 takes any free one."""
     title: str = "Shoal"
     certificate: ssl.SSLContext | None = None
+    trusted_proxies: Sequence[Network] = ()
+    """Whose `X-Forwarded-Proto` is believed."""
+    listening: socket.socket | None = None
+    """Listens already, instead of at host and port."""
+
+
+def trusted_proxies(addresses: Sequence[str], where: Where) -> list[Network]:
+    """Raises UserError for a text that is neither an address nor a network."""
+    found = []
+    for address in addresses:
+        try:
+            found.append(ip_network(address.strip(), strict=False))
+        except ValueError:
+            fix = "write it as in 10.0.0.5 or 10.0.0.0/8"
+            raise UserError(f"{excerpt(address)} is neither an address nor a network", where=where, fix=fix) from None
+    return found
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -94,11 +116,13 @@ class WebServer:
     async def start(self) -> None:
         """Raises UserError where the address cannot be had."""
         settings = self._settings
-        server = TimedServer(self._answer, Timeouts(most=128), access_log=None, lingering_time=0.0)
+        # A browser that leaves ends what is computed for it.
+        options = {"access_log": None, "lingering_time": 0.0}
+        server = TimedServer(self._answer, Timeouts(most=128), ends_with_client=True, **options)
         runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            await web.TCPSite(runner, settings.host, settings.port, ssl_context=settings.certificate).start()
+            await _site(runner, settings).start()
         except OSError as error:
             await runner.cleanup()
             what = f"pages cannot be served at {settings.host}:{settings.port}: {error.strerror or error}"
@@ -157,7 +181,7 @@ class WebServer:
             return _html(200 if found is not None else 404, found or "")
         if "why" in query:
             try:
-                return _html(200, await self._site.explanation(path, token))
+                return _html(200, await self._site.explanation(path, query, token))
             except UnauthorizedError:
                 raise
             except ShoalError as error:
@@ -174,7 +198,7 @@ class WebServer:
         if is_too_much or self._streams_of.total() >= _MOST_STREAMS:
             return _plain(503, "too many pages are open\n", {"Retry-After": "15"})
         shown = _split(request.query.get("page", "/"))
-        query = {"as": "table"} if "as=table" in shown.query else {}
+        query = _fields(shown.query)
         response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         self._streams_of[token] += 1
         try:
@@ -245,18 +269,29 @@ class WebServer:
         except UnauthorizedError:
             return self._form(401, "The cluster rejects this token.")
         response = web.Response(status=303, headers={**_HEADERS, "Location": "/"})
-        self._set_cookie(response, self._sessions.begin(token))
+        self._set_cookie(request, response, self._sessions.begin(token))
         return response
 
     def _sign_out(self, request: web.BaseRequest) -> web.Response:
         self._sessions.end(request.cookies.get(_COOKIE, ""))
         response = web.Response(status=303, headers={**_HEADERS, "Location": _SIGN_IN})
-        self._set_cookie(response, "")
+        self._set_cookie(request, response, "")
         return response
 
-    def _set_cookie(self, response: web.Response, number: str) -> None:
-        is_secure = self._settings.certificate is not None
+    def _set_cookie(self, request: web.BaseRequest, response: web.Response, number: str) -> None:
+        is_secure = self._settings.certificate is not None or self._is_https_in_front(request)
         response.set_cookie(_COOKIE, number, path="/", httponly=True, samesite="Strict", secure=is_secure)
+
+    def _is_https_in_front(self, request: web.BaseRequest) -> bool:
+        """Whether a trusted proxy says that the browser speaks HTTPS with it."""
+        try:
+            peer = ip_address(request.remote or "")
+        except ValueError:
+            return False
+        if not any(peer in network for network in self._settings.trusted_proxies):
+            return False
+        # The proxy that is nearest to the browser wrote the first.
+        return request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().casefold() == "https"
 
     def _signed_out(self, request: web.BaseRequest) -> web.Response:
         if "text/html" in request.headers.get("Accept", "") and request.method == "GET":
@@ -279,6 +314,12 @@ class WebServer:
     def _message(self, request: web.BaseRequest, status: int, title: str, words: str) -> web.Response:
         page = WebPage(title, request.path, {"message": joined((element("h1", title), element("p", words)))})
         return _html(status, document(page, self._frame))
+
+
+def _site(runner: web.ServerRunner, settings: WebSettings) -> web.BaseSite:
+    if settings.listening is not None:
+        return web.SockSite(runner, settings.listening, ssl_context=settings.certificate)
+    return web.TCPSite(runner, settings.host, settings.port, ssl_context=settings.certificate)
 
 
 @cache
@@ -321,6 +362,14 @@ def _is_token(text: str) -> bool:
 
 def _host_name(request: web.BaseRequest) -> str:
     return _split(f"//{request.host}").hostname or ""
+
+
+def _fields(query: str) -> dict[str, str]:
+    try:
+        found = parse_qsl(query, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise _MalformedError from None
+    return {key: value for key, value in found if key not in _PARTS}
 
 
 def _split(address: str) -> SplitResult:

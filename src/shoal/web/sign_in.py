@@ -21,7 +21,7 @@ from shoal.client.clock import Clock
 from shoal.client.kind import Kind
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, UnauthorizedError
-from shoal.web.viewer import Viewer
+from shoal.web.viewer import EVENTS_OF_NODES, Viewer
 
 _REVIEWS = Kind(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
@@ -29,7 +29,7 @@ _REVIEWS = Kind(
 _VALID_S, _SESSION_S = 60.0, 12 * 3_600.0
 _MOST_VIEWERS, _MOST_SESSIONS, _AT_ONCE = 64, 1_000, 8
 _NODES, _QUEUES = ("", "nodes"), ("kueue.x-k8s.io", "clusterqueues")
-_PODS = ("", "pods")
+_PODS, _EVENTS, _WORKLOADS = ("", "pods"), ("", "events"), ("kueue.x-k8s.io", "workloads")
 
 
 class _SignedIn(msgspec.Struct):
@@ -74,13 +74,21 @@ class TokenViewers:
             await self._forget(token)
             raise
         lists_nodes, lists_queues = await asyncio.gather(may(_NODES), may(_QUEUES))
-        if sees_all:
-            return Viewer(None, lists_nodes, lists_queues)
-        names = sorted(namespaces)
-        seen = await asyncio.gather(*(may(_PODS, name) for name in names))
-        return Viewer(
-            frozenset(name for name, is_seen in zip(names, seen, strict=True) if is_seen), lists_nodes, lists_queues
+
+        async def those(resource: tuple[str, str], names: Collection[str]) -> frozenset[str]:
+            found = await asyncio.gather(*(may(resource, name) for name in names))
+            return frozenset(name for name, is_seen in zip(names, found, strict=True) if is_seen)
+
+        async def those_or_all(resource: tuple[str, str], names: Collection[str]) -> frozenset[str] | None:
+            return None if await may(resource) else await those(resource, names)
+
+        named = sorted(namespaces)
+        pods = None if sees_all else await those(_PODS, named)
+        seen = named if pods is None else sorted(pods)
+        events, workloads = await asyncio.gather(
+            those_or_all(_EVENTS, sorted({*seen, EVENTS_OF_NODES})), those_or_all(_WORKLOADS, seen)
         )
+        return Viewer(pods, lists_nodes, lists_queues, events, workloads)
 
     async def close(self) -> None:
         for known in self._known.values():

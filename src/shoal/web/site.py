@@ -1,18 +1,17 @@
 """Finds the page of a path, for one viewer: from the facts of the cluster and the reports of the commands.
 
-Guarantees: facts are made once for each change of the cluster and each subject, however many viewers there are. The
-quota tree is computed when a viewer looks at it, and again at the earliest after five seconds. Explanations of one
-viewer are computed one after another, so that others get theirs.
+Guarantees: facts are made once for each change of the cluster and each subject, however many viewers there are. What
+takes a while (the quota tree, nodes, pools, proposals) is computed when a viewer looks at it, and again at the earliest
+after some seconds. Explanations of one viewer are computed one after another, so that others get theirs.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import unquote
 
 from shoal.client.clock import Clock
-from shoal.units.errors import ShoalError, UserError, one_line
+from shoal.units.errors import ShoalError, one_line
 from shoal.views.dashboard.colours import Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
@@ -22,31 +21,25 @@ from shoal.views.dashboard.facts import (
     PodDetail,
     QueueDetail,
 )
-from shoal.views.queue_tree import Tree
 from shoal.web.fleet_page import FleetPage
+from shoal.web.further_pages import FurtherPages, FurtherSources
+from shoal.web.kept_answers import KeptAnswers
 from shoal.web.markup import Markup, element, joined
 from shoal.web.node_page import NodePage
 from shoal.web.page import WebPage
 from shoal.web.ports import Addressing, FactsSource, Reports, Viewers
-from shoal.web.queue_pages import QueuePages
+from shoal.web.queue_pages import QueuePages, ShownQueues
 from shoal.web.tile_markup import TileMarkup
+from shoal.web.turns import ViewerTurns
 from shoal.web.viewer import ALL, PermittedFacts, Viewer, namespaces_of, permitted_tree
 from shoal.web.workload_pages import WorkloadPages, explanation_markup
 
 _TREE_S = 5.0
 _MOST_FACTS = 64
-_MOST_EXPLANATIONS = 4
-"""Of one viewer at once: one is computed, and the others wait."""
 _EXPLAINED = frozenset({"job", "workload", "deployment", "statefulset", "pod", "gang"})
+_PROPOSALS = "what-if"
 _AGES_S = 15.0
 """After this time the ages on a page are written again, also where the cluster has not changed."""
-
-
-class _Turns:
-    """Those of one viewer."""
-
-    def __init__(self) -> None:
-        self.turn, self.wanted = asyncio.Lock(), 0
 
 
 class Site:
@@ -57,6 +50,7 @@ class Site:
         viewers: Viewers | None,
         clock: Clock,
         addressed: Addressing = str,
+        further: FurtherSources | None = None,
     ) -> None:
         """`viewers`: None where every viewer sees what the server sees."""
         colours = Colours()
@@ -67,10 +61,9 @@ class Site:
         self._node = NodePage(tiles, addressed)
         self._queues = QueuePages(addressed)
         self._workloads = WorkloadPages(addressed)
+        self._kept, self._turns = KeptAnswers(clock), ViewerTurns()
+        self._further = FurtherPages(source, reports, further or FurtherSources(), self._kept, addressed)
         self._facts: dict[PageSubject | None, tuple[tuple[int, int], DashboardFacts]] = {}
-        self._tree: tuple[float, Tree | None, str] = (float("-inf"), None, "")
-        self._reading = asyncio.Lock()
-        self._turns: dict[str, _Turns] = {}
 
     @property
     def needs_token(self) -> bool:
@@ -87,46 +80,47 @@ class Site:
 
     async def page(self, path: str, query: Mapping[str, str], token: str) -> WebPage:
         parts = [unquote(part) for part in path.strip("/").split("/") if part]
-        subject = _subject(parts)
-        facts, viewer = await self._seen(subject, token)
+        if len(parts) == 1:
+            found = await self._further.page(parts[0], _Viewing(self, query, token), self._clock)
+            if found is not None:
+                return found
+        facts, viewer = await self.seen(_subject(parts), token)
         if not parts:
-            return self._fleet.page(facts, is_table=query.get("as") == "table", may_list_nodes=viewer.lists_nodes)
+            degrees = await self._further.degrees() if viewer.lists_nodes else {}
+            is_table = query.get("as") == "table"
+            return self._fleet.page(facts, is_table=is_table, may_list_nodes=viewer.lists_nodes, degrees=degrees)
         if parts == ["queues"]:
-            tree, fault = await self._quota_tree() if viewer.lists_queues else (None, "")
-            shown = None if tree is None else permitted_tree(tree, viewer)
-            return self._queues.page(facts, shown, fault, may_list_queues=viewer.lists_queues)
+            return await self._queues_page(facts, viewer)
         if parts == ["workloads"]:
             return self._workloads.page(facts)
+        if isinstance(facts.detail, NodeDetail):
+            degrees = await self._further.degrees()
+            return self._node.page(facts, facts.detail, degrees.get(facts.detail.tile.node.name, ()))
         return self._of_subject(facts, parts, path)
 
     async def hover(self, name: str, token: str) -> Markup | None:
-        facts, _ = await self._seen(PageSubject("node", name), token)
+        facts, _ = await self.seen(PageSubject("node", name), token)
         return self._node.hover(facts.detail) if isinstance(facts.detail, NodeDetail) else None
 
-    async def explanation(self, path: str, token: str) -> Markup:
-        """Raises ShoalError where there is none."""
+    async def explanation(self, path: str, query: Mapping[str, str], token: str) -> Markup:
+        """What takes a while on a page. Raises ShoalError where there is none."""
         parts = [unquote(part) for part in path.strip("/").split("/") if part]
+        if parts == [_PROPOSALS]:
+            return await self._further.answer(_Viewing(self, query, token))
         if len(parts) != 3 or parts[0] not in _EXPLAINED:
             return element("p", "There is no explanation of this.")
         # The cluster decides with the viewer's own token what can be read.
-        kind, namespace, name = parts
-        if self._viewers is None:
-            return explanation_markup(await self._reports.explanation(kind, namespace, name, ""))
-        turns = self._turns.setdefault(token, _Turns())
-        if turns.wanted >= _MOST_EXPLANATIONS:
-            raise UserError("too many explanations are computed for you at once", fix="load this page again later")
-        turns.wanted += 1
-        try:
-            async with turns.turn:
-                return explanation_markup(await self._reports.explanation(kind, namespace, name, token))
-        finally:
-            turns.wanted -= 1
-            if not turns.wanted:
-                del self._turns[token]
+        own = "" if self._viewers is None else token
+        async with self._turns.of(own):
+            return explanation_markup(await self._reports.explanation(parts[0], parts[1], parts[2], own))
 
-    async def _seen(self, subject: PageSubject | None, token: str) -> tuple[DashboardFacts, Viewer]:
+    async def viewer(self, token: str, namespaces: Collection[str]) -> Viewer:
+        return ALL if self._viewers is None else await self._viewers.viewer(token, namespaces)
+
+    async def seen(self, subject: PageSubject | None, token: str) -> tuple[DashboardFacts, Viewer]:
+        """The facts that the owner of the token may see."""
         facts = self._current(subject)
-        viewer = ALL if self._viewers is None else await self._viewers.viewer(token, namespaces_of(facts))
+        viewer = await self.viewer(token, () if self._viewers is None else namespaces_of(facts))
         return self._permitted.of(facts, viewer), viewer
 
     def _current(self, subject: PageSubject | None) -> DashboardFacts:
@@ -140,21 +134,19 @@ class Site:
         self._facts[subject] = version, found
         return found
 
-    async def _quota_tree(self) -> tuple[Tree | None, str]:
-        async with self._reading:
-            read_s, tree, fault = self._tree
-            if self._clock.seconds() - read_s >= _TREE_S:
-                try:
-                    tree, fault = await self._reports.quota_tree(), ""
-                except ShoalError as error:
-                    tree, fault = None, one_line(str(error))
-                self._tree = self._clock.seconds(), tree, fault
-            return tree, fault
+    async def _queues_page(self, facts: DashboardFacts, viewer: Viewer) -> WebPage:
+        if not viewer.lists_queues:
+            return self._queues.refusal()
+        tree, fault = None, ""
+        try:
+            tree = await self._kept.of("tree", _TREE_S, self._reports.quota_tree)
+        except ShoalError as error:
+            fault = one_line(str(error))
+        shown = None if tree is None else permitted_tree(tree, viewer)
+        return self._queues.page(facts, ShownQueues(shown, fault, self._source.queue_history(), viewer))
 
     def _of_subject(self, facts: DashboardFacts, parts: list[str], path: str) -> WebPage:
         detail = facts.detail
-        if isinstance(detail, NodeDetail):
-            return self._node.page(facts, detail)
         if isinstance(detail, QueueDetail):
             return self._queues.one(facts, detail)
         if isinstance(detail, GangDetail):
@@ -172,6 +164,19 @@ class Site:
             )
         )
         return WebPage("Not found", path, {"missing": text}, status=404)
+
+
+class _Viewing:
+    """Implements `Viewing`."""
+
+    def __init__(self, site: Site, query: Mapping[str, str], token: str) -> None:
+        self._site, self.query, self.token = site, query, token
+
+    async def viewer(self, namespaces: Collection[str] = ()) -> Viewer:
+        return await self._site.viewer(self.token, namespaces)
+
+    async def facts(self) -> DashboardFacts:
+        return (await self._site.seen(None, self.token))[0]
 
 
 def _subject(parts: list[str]) -> PageSubject | None:

@@ -73,7 +73,7 @@ def table_markup(table: DataTable, path: str) -> Markup:
 
 def copies(table: DataTable, path: str) -> Markup:
     """The command, and the ways to take the table away."""
-    href = f"{path}?csv={table.key}"
+    href = f"{path}{'&' if '?' in path else '?'}csv={table.key}"
     return element(
         "div",
         element("code", table.command),

@@ -15,9 +15,11 @@ from msgspec import structs
 from shoal.views.dashboard.facts import (
     DashboardFacts,
     DashboardNode,
+    DashboardPod,
     Detail,
     Fleet,
     GangDetail,
+    GangFacts,
     GpuSlot,
     NodeDetail,
     PodDetail,
@@ -30,6 +32,7 @@ from shoal.views.queue_tree import Tree, TreeNode
 T = TypeVar("T")
 OTHERS = "other namespaces"
 """The owner of what namespaces hold that the viewer may not list; no namespace has a blank in its name."""
+EVENTS_OF_NODES = "default"
 _MOST_CACHED = 20_000
 
 
@@ -38,9 +41,22 @@ class Viewer(msgspec.Struct, frozen=True):
     """Those whose pods the viewer may list; None for all."""
     lists_nodes: bool = True
     lists_queues: bool = True
+    events_in: frozenset[str] | None = None
+    """Of the namespaces above, those whose Events the viewer may list; None for all of them."""
+    workloads_in: frozenset[str] | None = None
+    """Those whose Workloads of Kueue the viewer may list; None for all of them."""
 
     def sees(self, namespace: str) -> bool:
         return self.namespaces is None or namespace in self.namespaces
+
+    def sees_events(self, namespace: str) -> bool:
+        """Events of nodes are in the namespace `default`."""
+        if not namespace:
+            return self.lists_nodes and (self.events_in is None or EVENTS_OF_NODES in self.events_in)
+        return self.sees(namespace) and (self.events_in is None or namespace in self.events_in)
+
+    def sees_workloads(self, namespace: str) -> bool:
+        return self.sees(namespace) and (self.workloads_in is None or namespace in self.workloads_in)
 
 
 ALL = Viewer()
@@ -81,12 +97,12 @@ class PermittedFacts:
             facts,
             tiles=tiles,
             fleet=_fleet(facts.fleet, viewer),
-            waiting=[one for one in facts.waiting if sees(one.namespace)],
-            workloads=[one for one in facts.workloads if sees(one.namespace)],
-            gangs=[one for one in facts.gangs if sees(_namespace(one.name))],
-            events=[one for one in facts.events if (sees(one.namespace) if one.namespace else viewer.lists_nodes)],
+            waiting=[_waiting(one, viewer) for one in facts.waiting if sees(one.namespace)],
+            workloads=_seen(facts.workloads, viewer),
+            gangs=_gangs(facts.gangs, viewer),
+            events=[one for one in facts.events if viewer.sees_events(one.namespace)],
             # Their sums are over all namespaces, and their messages name objects.
-            warnings=facts.warnings if viewer.namespaces is None and viewer.lists_nodes else (),
+            warnings=facts.warnings if viewer.namespaces is None and viewer.lists_nodes and _has_events(viewer) else (),
             queues=facts.queues if viewer.lists_queues else (),
             note=facts.note if viewer.namespaces is None and viewer.lists_nodes else "",
             detail=self._detail(facts.detail, viewer),
@@ -116,14 +132,18 @@ class PermittedFacts:
             pods = [pod for pod in detail.pods if viewer.sees(pod.namespace)]
             return structs.replace(detail, tile=self._tile(detail.tile, viewer), pods=pods)
         if isinstance(detail, PodDetail):
-            return detail if viewer.sees(detail.pod.namespace) else None
+            if not viewer.sees(detail.pod.namespace):
+                return None
+            events = detail.events if viewer.sees_events(detail.pod.namespace) else ()
+            return structs.replace(detail, pod=_waiting(detail.pod, viewer), events=events)
         if isinstance(detail, GangDetail):
             pods = [pod for pod in detail.pods if viewer.sees(pod.namespace)]
-            return structs.replace(detail, pods=pods) if viewer.sees(_namespace(detail.gang.name)) else None
+            gangs = _gangs([detail.gang], viewer)
+            return structs.replace(detail, gang=gangs[0], pods=pods) if gangs else None
         if isinstance(detail, QueueDetail):
             if not viewer.lists_queues:
                 return None
-            gangs = [one for one in detail.gangs if viewer.sees(_namespace(one.name))]
+            gangs = _gangs(detail.gangs, viewer)
             pending, admitted = _seen(detail.pending, viewer), _seen(detail.admitted, viewer)
             return structs.replace(detail, pending=pending, admitted=admitted, gangs=gangs)
         return detail
@@ -147,7 +167,21 @@ def _nodes(nodes: Iterable[TreeNode], viewer: Viewer) -> list[TreeNode]:
 
 
 def _seen(workloads: Sequence[WorkloadFacts], viewer: Viewer) -> list[WorkloadFacts]:
-    return [one for one in workloads if viewer.sees(one.namespace)]
+    return [one for one in workloads if viewer.sees_workloads(one.namespace)]
+
+
+def _has_events(viewer: Viewer) -> bool:
+    return viewer.events_in is None
+
+
+def _waiting(pod: DashboardPod, viewer: Viewer) -> DashboardPod:
+    """Why a gated pod waits is written in its Workload."""
+    return structs.replace(pod, why="") if pod.is_gated and not viewer.sees_workloads(pod.namespace) else pod
+
+
+def _gangs(gangs: Sequence[GangFacts], viewer: Viewer) -> list[GangFacts]:
+    seen = (one for one in gangs if viewer.sees(_namespace(one.name)))
+    return [one if viewer.sees_workloads(_namespace(one.name)) else structs.replace(one, why="") for one in seen]
 
 
 def _of_own_pods(tile: Tile) -> Tile:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from shoal.autoscale.scaled_objects.trigger_addresses import TriggerAddresses
+from shoal.embedded.cloud.settings import CloudSettings
 from shoal.embedded.machines.machine import Machine
 from shoal.embedded.snapshots.creation import SnapshotStart
 from shoal.wiring.cluster_clock import ClockReading
@@ -37,9 +39,13 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     """Commands of child processes that run the clients."""
     has_foreign: bool = True
     """Kinds of other projects are provided, if controllers run beside the server."""
+    trigger_addresses: TriggerAddresses = TriggerAddresses()
+    """The addresses that triggers of ScaledObjects may ask."""
 
     snapshot: SnapshotStart | None = None
     """Objects to create at the first start, with the nodes among `machines`."""
+    cloud: CloudSettings | None = None
+    """The simulated cloud, whose machines are nodes beside `machines`; None: there is none."""
     this_machine: Path | None = None
     """Where the pods of this machine are stored, if it is a node of the cluster."""
     runtime_endpoint: str = ""
@@ -51,4 +57,4 @@ class ClusterOptions(msgspec.Struct, frozen=True):
     @property
     def is_alone(self) -> bool:
         """No controllers or nodes run beside the server."""
-        return not (self.machines or self.controllers or self.shoal or self.children or self.this_machine)
+        return not (self.machines or self.cloud or self.controllers or self.shoal or self.children or self.this_machine)

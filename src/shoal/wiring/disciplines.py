@@ -4,6 +4,8 @@ holds a pod back decides about it.
 Move reservations come first: no other discipline decides about replacements of moved pods. Volcano's and KAI's come
 before Kueue's: a pod that they release may still wait for a Workload. Kueue's is the last, because its pods replace
 their placeholders in the facts, where no discipline may hold them back any more.
+
+In a scheduling cycle the steps of Volcano's queues come first, then those of KAI's, then those of the loop.
 """
 
 from __future__ import annotations
@@ -48,20 +50,26 @@ def add_disciplines(
     if volcano is not None:
         from shoal.controllers.volcano.admission import VolcanoAdmission
 
-        context = context_of(VOLCANO)
-        _add(
-            disciplines,
-            scheduling,
-            VOLCANO,
-            volcano,
-            lambda onward: VolcanoAdmission(context, served, scheduling, volcano, onward),
-        )
+        context, namespace = context_of(VOLCANO), choice.own.namespaces.volcano
+
+        def volcano_admission(onward: Onward) -> VolcanoAdmission:
+            made = VolcanoAdmission(context, served, scheduling, volcano, onward, namespace)
+            scheduling.queue_steps.add(made)
+            return made
+
+        _add(disciplines, scheduling, VOLCANO, volcano, volcano_admission)
     if KAI in choice.controllers:
         from shoal.controllers.kai.admission import KaiAdmission
 
         own = context_of(KAI)
         beside = Presence(own, presence.KAI, choice.own.namespaces.kai)
-        _add(disciplines, scheduling, KAI, beside, lambda onward: KaiAdmission(own, served, scheduling, onward, beside))
+
+        def kai_admission(onward: Onward) -> KaiAdmission:
+            made = KaiAdmission(own, served, scheduling, onward, beside)
+            scheduling.queue_steps.add(made)
+            return made
+
+        _add(disciplines, scheduling, KAI, beside, kai_admission)
     if QUEUES in choice.controllers:
         queues = found = _queues(scheduling, context_of(QUEUES), served, choice, kueue)
         disciplines.add(lambda _: found[0])

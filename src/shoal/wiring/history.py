@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.client.context import Context
+from shoal.client.fetched_text import fetched_text
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.served import Served
 from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
-    import aiohttp
+    from shoal.wiring.run_choice import RunChoice
+    from shoal.wiring.telemetry import Telemetry
 
 _PATIENCE_S = 5.0
-_MOST_BYTES = 32 << 20
 
 
-def start_history(tasks: ProcessTasks, context: Context, served: Served, folder: Path) -> None:
-    """The caller starts the caches afterwards. While another process writes the history, this one tries again."""
+def start_history(
+    tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice, telemetry: Telemetry | None
+) -> None:
+    """Of a choice with a history. The caller starts the caches afterwards. While another process writes the history,
+    this one tries again."""
+    folder = choice.history
+    if folder is None:
+        return
     for kind in (NODES, PODS, NAMESPACES):
         context.informers.of(kind)
 
@@ -31,34 +37,31 @@ def start_history(tasks: ProcessTasks, context: Context, served: Served, folder:
         from shoal.controllers.history.recorder import HistoryRecorder
         from shoal.controllers.history.sampler import Sampler
         from shoal.store.history.history import open_history
+        from shoal.wiring.served_costs import PriceFigures
 
         history = open_history(folder)
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served)
-                sampler = Sampler(context, partial(_fetched, session), recorder.store_samples, recorder.part_of)
+                sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
+                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings)
+                if telemetry is not None:
+                    telemetry.follow_prices(lambda: prices.figures)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(recorder.run())
                     group.create_task(sampler.run())
+                    group.create_task(prices.run())
+                    if choice.alerts is not None:
+                        from shoal.wiring.alerts import alert_loop
+
+                        loop = alert_loop((context, session), (history, sampler, telemetry), choice.alerts)
+                        group.create_task(loop.run())
         finally:
             history.close()
 
     tasks.start("history", run)
+    if choice.cost_address is not None:
+        from shoal.wiring.served_costs import serve_costs
 
-
-async def _fetched(session: aiohttp.ClientSession, address: str) -> str:
-    """The text at an address. Redirects are not followed. Raises OSError or TimeoutError."""
-    import aiohttp
-
-    try:
-        async with session.get(address, allow_redirects=False) as answer:
-            if answer.status != 200:
-                raise OSError(f"status {answer.status}")
-            found = bytearray()
-            async for part in answer.content.iter_chunked(1 << 16):
-                found += part
-                if len(found) > _MOST_BYTES:
-                    raise OSError("the answer is too long")
-            return found.decode(errors="replace")
-    except aiohttp.ClientError as error:
-        raise OSError(str(error)) from error
+        # Beside the history, which goes on where the address is used by another process.
+        tasks.start("costs", partial(serve_costs, context, folder, choice.costs, choice.cost_address))

@@ -53,10 +53,16 @@ async def start_nodes(
     endpoint, ports = await _endpoint(
         tasks, nodes, options, EndpointSettings(figures=figures, measured=AllNodes(nodes, others), external=external)
     )
-    machines = [_with_endpoint(machine, ports) for machine in options.machines]
+    with_endpoint = _endpoint_of(ports)
+    machines = [with_endpoint(machine) for machine in options.machines]
     fleet = Fleet(tasks.context("kubelet", api), machines, _fleet_settings(options, ports, is_own=is_own))
     nodes.fleet = fleet
     tasks.start("nodes", fleet.run)
+    if options.cloud is not None:
+        from shoal.embedded.cloud.machines import CloudMachines
+
+        machines_of_cloud = CloudMachines(tasks.context("cloud", tasks.api), fleet, options.cloud, with_endpoint)
+        tasks.start("machines of the cloud", machines_of_cloud.run)
     return fleet, ports, endpoint.ca
 
 
@@ -82,9 +88,14 @@ async def _endpoint(
     raise BugError("no port was tried")
 
 
-def _with_endpoint(machine: Machine, ports: Ports) -> Machine:
-    annotations = {ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
-    return msgspec.structs.replace(machine, annotations={**machine.annotations, **annotations})
+def _endpoint_of(ports: Ports) -> Callable[[Machine], Machine]:
+    """Returns what adds to a machine where its kubelet and its metrics are."""
+
+    def with_endpoint(machine: Machine) -> Machine:
+        annotations = {ENDPOINT: ports.kubelet_url, _METRICS: f"{ports.metrics_url}/nodes/{machine.name}/metrics"}
+        return msgspec.structs.replace(machine, annotations={**machine.annotations, **annotations})
+
+    return with_endpoint
 
 
 async def _trust(api: Api) -> Obj | None:

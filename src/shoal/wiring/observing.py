@@ -28,6 +28,7 @@ from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.process import measure_process
 from shoal.units.errors import ShoalError, one_line
+from shoal.units.listening import LOOPBACK_HOSTS
 from shoal.wiring.observed_waits import ObservedObjects, ObservedWaits
 from shoal.wiring.process import Pacing, client_for, live
 from shoal.wiring.process_tasks import ProcessTasks
@@ -35,7 +36,6 @@ from shoal.wiring.process_tasks import ProcessTasks
 _log = logging.getLogger("shoal.observe")
 Look = Callable[[Api], Awaitable[ObservedObjects]]
 WAITS_PATH = "/waits"
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _LAST_PORT = 65_535
 _REST = 10.0
 """The pause after a reading is at least so many times its duration."""
@@ -108,7 +108,7 @@ def endpoints(
 ) -> list[MetricsEndpoint]:
     """That of the metrics, which has the rows too if only this machine reaches it; else one more for them, at the next
     port of loopback."""
-    if settings.host in _LOOPBACK:
+    if settings.host in LOOPBACK_HOSTS:
         return [MetricsEndpoint(registry, health, settings, documents={WAITS_PATH: waits.document})]
     own = MetricsEndpointSettings(port=settings.port + 1 if 0 < settings.port < _LAST_PORT else 0)
     return [

@@ -23,11 +23,12 @@ from shoal.client.lease_lock import Lock, Timing
 from shoal.client.leased import LeasedApi
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
+from shoal.client.scaling import ScalingApi
 from shoal.wiring.metrics_server import open_metrics, telemetry_of
 from shoal.wiring.policies_in_force import wait_for_gates
 from shoal.wiring.process import Pacing, client_for, live
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.run_choice import RunChoice
+from shoal.wiring.run_choice import POD_AUTOSCALING, RunChoice
 from shoal.wiring.shoal import load_parts, start_shoal
 from shoal.wiring.standby import check_alone, is_beside_up, run_with_lease
 from shoal.wiring.telemetry import Telemetry
@@ -66,9 +67,12 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
             own = _operator_settings(settings) if user == _OPERATOR else settings
             return LeasedApi(telemetry.observed(client_for(inner, access, own, may_write)), may_write)
 
+        def scaling(inner: ProcessTasks) -> ScalingApi:
+            return client_for(inner, access, settings, may_write)
+
         async def work(inner: ProcessTasks) -> None:
             telemetry.begins()
-            await _work(inner, enter, choice, telemetry)
+            await _work(inner, enter, scaling, choice, telemetry)
             if hook is not None:
                 await hook.ready()
             telemetry.works()
@@ -120,9 +124,18 @@ def _operator_settings(settings: KubeSettings) -> KubeSettings:
 
 
 async def _work(
-    tasks: ProcessTasks, enter: Callable[[ProcessTasks, str], Api], choice: RunChoice, telemetry: Telemetry
+    tasks: ProcessTasks,
+    enter: Callable[[ProcessTasks, str], Api],
+    scaling: Callable[[ProcessTasks], ScalingApi],
+    choice: RunChoice,
+    telemetry: Telemetry,
 ) -> None:
     served = await start_shoal(tasks, lambda name: enter(tasks, name), choice, telemetry)
+    if POD_AUTOSCALING in choice.controllers:
+        from shoal.wiring.pod_autoscaling import start_pod_autoscaling
+
+        context = tasks.context("shoal-pod-autoscaling", enter(tasks, "shoal-pod-autoscaling"))
+        start_pod_autoscaling(tasks, context, scaling(tasks), served, choice)
     tasks.start("caches", tasks.informers.run)
     await tasks.informers.synced()
     await wait_for_gates(tasks, served, choice, are_at_once=choice.is_child)

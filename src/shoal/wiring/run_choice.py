@@ -9,13 +9,18 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.cloud.ec2_settings import Ec2Settings
+from shoal.cost.cost_settings import CostSettings
+from shoal.embedded.cloud.settings import CloudSettings
 from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
 from shoal.policy.admission_rules.modes import RuleModes, modes_of
+from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
+POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
 HISTORY = "history"
 """Records devices alone; every other choice of parts records too if a folder is named."""
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}
@@ -52,8 +57,17 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
+    cloud: CloudSettings | Ec2Settings | None = None
+    """The cloud that provides nodes, simulated or EC2; None: no node is provisioned."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
+    costs: CostSettings = CostSettings()
+    cost_address: tuple[str, int] | None = None
+    """Where OpenCost's API is served from the history: host and port."""
+    has_kube_state: bool = False
+    """The series of kube-state-metrics are served."""
+    alerts: AlertTargets | None = None
+    """The receivers of alerts, which are evaluated with the history; None: none is evaluated."""
 
     def rule_modes(self) -> RuleModes | None:
         """The modes of the admission rules; None if they are not enabled."""

@@ -26,7 +26,17 @@ from shoal.wiring.disciplines import add_disciplines
 from shoal.wiring.missing_kinds import MissingKinds
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.queue_rules import QueueRules
-from shoal.wiring.run_choice import HISTORY, KAI, OPERATOR, QUEUES, SCHEDULER, VOLCANO, RunChoice
+from shoal.wiring.run_choice import (
+    HISTORY,
+    KAI,
+    NODE_SCALING,
+    OPERATOR,
+    POD_AUTOSCALING,
+    QUEUES,
+    SCHEDULER,
+    VOLCANO,
+    RunChoice,
+)
 from shoal.wiring.scheduling_loop import new_scheduling_loop
 from shoal.wiring.telemetry import Telemetry
 
@@ -36,7 +46,7 @@ ClientFactory = Callable[[str], Api]
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _UPGRADES = "driver-upgrades"
-NAMED = (OPERATOR, _UPGRADES, HISTORY)
+NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
 """Controllers that run only if `--controllers` names them."""
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
@@ -80,6 +90,28 @@ async def start_shoal(
             from shoal.wiring.shoal_makers import make
 
             tasks.start(name, make(name, context_of(name), served, rules, choice.rule_modes()).run)
+    _start_named(tasks, context_of, served, choice, telemetry)
+    if choice.history is not None:
+        from shoal.wiring.history import start_history
+
+        start_history(tasks, context_of("history"), served, choice, telemetry)
+    if telemetry is not None:
+        telemetry.follow_process(tasks, choice)
+    missing = MissingKinds(served, choice.controllers, tasks.clock)
+    await served.look()
+    tasks.start("served kinds", served.run)
+    tasks.start("missing kinds", missing.run)
+    return served
+
+
+def _start_named(
+    tasks: ProcessTasks,
+    context_of: Callable[[str], Context],
+    served: Served,
+    choice: RunChoice,
+    telemetry: Telemetry | None,
+) -> None:
+    """The controllers that run only if they are named."""
     if _UPGRADES in choice.controllers:
         from shoal.controllers.driver_upgrades.controller import DriverUpgrades
 
@@ -94,17 +126,10 @@ async def start_shoal(
         tasks.start(OPERATOR, operator.run)
         if telemetry is not None:
             telemetry.follow_operator(operator.figures)
-    if choice.history is not None:
-        from shoal.wiring.history import start_history
+    if NODE_SCALING in choice.controllers and choice.cloud is not None:
+        from shoal.wiring.node_scaling import start_node_scaling
 
-        start_history(tasks, context_of("history"), served, choice.history)
-    if telemetry is not None:
-        telemetry.follow_work_queues(tasks.waiting)
-    missing = MissingKinds(served, choice.controllers, tasks.clock)
-    await served.look()
-    tasks.start("served kinds", served.run)
-    tasks.start("missing kinds", missing.run)
-    return served
+        start_node_scaling(tasks, context_of(NODE_SCALING), served, choice, telemetry)
 
 
 def load_parts(parts: Collection[str]) -> None:

@@ -17,15 +17,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from time import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from shoal.client.clock import Clock
 from shoal.client.informer import Informer
+from shoal.client.informers import Informers
 from shoal.client.item import Obj
 from shoal.client.port import Api
 from shoal.client.recorder import Recorder
+from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
 from shoal.controllers.scheduling_loop.protocols import PlanExecutor
 from shoal.engine.cluster import Cluster
 from shoal.operator.progress.figures import OperatorFigures
@@ -39,6 +41,7 @@ from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.gpu_operator import measure_operator
 from shoal.telemetry.health import HealthChecks
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
+from shoal.telemetry.node_scaling import measure_node_scaling
 from shoal.telemetry.observed_api import ObservedApi, Observers
 from shoal.telemetry.observers import SchedulingObserver
 from shoal.telemetry.pod_waits import PodWaits
@@ -50,10 +53,16 @@ from shoal.telemetry.scheduling import SchedulingMetrics
 from shoal.telemetry.traces import Spans
 from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
+from shoal.units.listening import LOOPBACK_HOSTS
 from shoal.wiring.process_tasks import ProcessTasks
+
+if TYPE_CHECKING:
+    from shoal.telemetry.prices import CostFigures
+    from shoal.wiring.run_choice import RunChoice
 
 _MOST_PORT = 65535
 _NONE = "none"
+KUBE_STATE_PATH = "/kube-state-metrics"
 
 
 class Measured(msgspec.Struct, frozen=True):
@@ -84,6 +93,10 @@ class Telemetry:
     ) -> None:
         self._spans = spans
         self.registry = Registry()
+        self.texts: dict[str, Callable[[], str]] = {}
+        """Further paths of the endpoint with metrics."""
+        self.documents: dict[str, Callable[[], bytes]] = {}
+        """Further paths of the endpoint, which only this machine reaches, with what makes their JSON."""
         self.requests = RequestMetrics(self.registry)
         self.forbidden = ForbiddenReporter(events, about)
         self._scheduling = SchedulingMetrics(self.registry)
@@ -109,7 +122,8 @@ class Telemetry:
     async def open(self, tasks: ProcessTasks, settings: MetricsEndpointSettings) -> str:
         """Returns its URL. It is closed with the tasks. Raises UserError if the address cannot be opened."""
         health = HealthChecks({}, {"informer-sync": lambda: self._fault})
-        endpoint = MetricsEndpoint(self.registry, health, settings)
+        documents = self.documents if settings.host in LOOPBACK_HOSTS else {}
+        endpoint = MetricsEndpoint(self.registry, health, settings, documents=documents, texts=self.texts)
         await endpoint.start()
         tasks.at_end(endpoint.close)
         return endpoint.address
@@ -121,7 +135,7 @@ class Telemetry:
 
     def text(self) -> str:
         """All metrics, for an endpoint of another part."""
-        return text_of(self.registry.read()).decode()
+        return text_of(self.registry.read()).decode() + "".join(read() for read in self.texts.values())
 
     def stands_by(self) -> None:
         """Another process leads; this one is ready to take over."""
@@ -145,7 +159,7 @@ class Telemetry:
         observer = self.scheduling = self._observer(cluster)
         waits = PodWaits(observer, self._clock, schedulers)
         waits.follow(pods)
-        measure_fleet(self.registry, cluster, lambda: observer.refused, lambda: waits.gated)
+        measure_fleet(self.registry, cluster, lambda: observer.refused, lambda: waits.gated, self._clock.seconds)
         return observer
 
     def gang_rolled_back(self) -> None:
@@ -162,10 +176,30 @@ class Telemetry:
     def follow_driver_upgrades(self, read: Callable[[], UpgradeFigures]) -> None:
         measure_driver_upgrades(self.registry, read)
 
+    def follow_node_scaling(self, read: Callable[[], NodeScalingFigures], observer: NodeScalingObserver) -> None:
+        observer.on_start = measure_node_scaling(self.registry, read, observer)
+
+    def follow_process(self, tasks: ProcessTasks, choice: RunChoice) -> None:
+        self.follow_work_queues(tasks.waiting)
+        if choice.has_kube_state:
+            self.follow_kube_state(tasks.informers)
+
     def follow_work_queues(self, waiting: Callable[[], Sequence[tuple[str, int]]]) -> None:
         """The number of objects in the work queue of each controller; each name once."""
         head = MetricHead("gauge", "workqueue_depth", "Objects that wait in work queues.", ("name",))
         self.registry.reads(head, lambda: [((name,), count) for name, count in waiting()])
+
+    def follow_kube_state(self, informers: Informers) -> None:
+        """Serve the series of kube-state-metrics, unless it runs in the cluster."""
+        from shoal.telemetry.kube_state.exposition import KubeStateText
+
+        self.texts[KUBE_STATE_PATH] = KubeStateText(informers).text
+
+    def follow_prices(self, read: Callable[[], CostFigures]) -> None:
+        # Imported here: a process without a history knows no prices.
+        from shoal.telemetry.prices import measure_prices
+
+        measure_prices(self.registry, read)
 
     def follow_operator(self, figures: OperatorFigures) -> None:
         measure_operator(self.registry, figures)

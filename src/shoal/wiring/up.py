@@ -114,7 +114,7 @@ async def _start_parts(
         if options.has_foreign and options.machines:
             from shoal.wiring.scaled_objects import start_scaled_objects
 
-            external = start_scaled_objects(tasks, plane)
+            external = start_scaled_objects(tasks, plane, options.trigger_addresses)
     figures: Callable[[], str] = str
     gates: Callable[[], Awaitable[None]] | None = None
     if options.shoal is not None:
@@ -153,7 +153,7 @@ async def _start_all_nodes(
         tasks.start("the usage of joined machines", joined.run)
     if options.this_machine is not None:
         machine = await _start_this_machine(tasks, plane, options, options.this_machine, joined)
-    if options.machines:
+    if options.machines or options.cloud is not None:
         others = AllNodes(None if machine is None else machine.view, joined)
         await _start_nodes(tasks, plane, options, served, others)
     elif machine is not None:

@@ -12,15 +12,16 @@ from shoal.autoscale.scaled_objects.autoscaler_object import autoscaler_object
 from shoal.autoscale.scaled_objects.fallback import ScalerReading, TargetSize
 from shoal.autoscale.scaled_objects.polling import PolledTrigger, combined
 from shoal.autoscale.scaled_objects.spec import Health, ScaledObjectSpec, Trigger
-from shoal.autoscale.scaled_objects.triggers import (
+from shoal.autoscale.scaled_objects.trigger_metadata import TriggerError
+from shoal.autoscale.scaled_objects.trigger_sources import (
     ApiValue,
     PodCount,
     PrometheusQuery,
     ReadTrigger,
     RedisList,
-    TriggerError,
-    read_trigger,
+    RedisServer,
 )
+from shoal.autoscale.scaled_objects.triggers import read_trigger
 
 PROMETHEUS = {"serverAddress": "http://prom:9090/", "query": "sum(q)", "threshold": "2.5"}
 API = {"url": "http://api/stats", "valueLocation": "queue.0.len", "targetValue": "5"}
@@ -28,7 +29,7 @@ CRON = {"timezone": "UTC", "start": "0 9 * * *", "end": "0 17 * * *", "desiredRe
 
 
 def read(kind: str, metadata: dict[str, str], metric_type: str = "", **parameters: str) -> ReadTrigger:
-    return read_trigger(Trigger(kind, metadata=metadata, metric_type=metric_type), 1, "ns", parameters)
+    return read_trigger(Trigger(kind, metadata=metadata, metric_type=metric_type), 1, "ns", parameters, {})
 
 
 def test_each_trigger_has_its_metric_and_target() -> None:
@@ -48,7 +49,7 @@ def test_each_trigger_has_its_metric_and_target() -> None:
     assert read("cron", CRON).name == "s1-cron-UTC-09xxx-017xxx"
     found = read("redis", {"address": "[::1]:6379", "listName": "jobs/a", "databaseIndex": "2"}, password="p")  # noqa: S106 - of the test
     assert (found.name, found.target) == ("s1-redis-jobs-a", 5.0)
-    assert found.source == RedisList("::1", 6379, "jobs/a", 2, "", "p")
+    assert found.source == RedisList(RedisServer("::1", 6379, 2, "", "p"), "jobs/a")
     found = read("cpu", {"value": "60"}, "Utilization")
     assert found.metric["resource"]["target"] == {"type": "Utilization", "averageUtilization": 60}
     found = read("memory", {"value": "1Gi", "containerName": "c"}, "AverageValue")
@@ -73,7 +74,7 @@ FAULTS: list[tuple[str, dict[str, str], str, str]] = [
         "nats",
         {},
         "",
-        "no scaler found for type: nats; supported are cpu, cron, kubernetes-workload, memory, metrics-api",
+        "no scaler found for type: nats; supported are aws-sqs-queue, cpu, cron, external, external-push, kafka",
     ),
     ("prometheus", {}, "", 'error parsing prometheus metadata: missing required parameter "serverAddress"'),
     ("prometheus", {**PROMETHEUS, "threshold": "many"}, "", 'param "threshold" value "many": it is not a number'),
@@ -188,8 +189,8 @@ def test_the_value_at_a_place(form: str, body: bytes, location: str, wanted: flo
 # -- polls ----------------------------------------------------------------------------------------------------------
 
 TWO = [
-    read_trigger(Trigger("cron", "c", CRON), 0, "ns", {}),
-    read_trigger(Trigger("metrics-api", "q", API), 1, "ns", {}),
+    read_trigger(Trigger("cron", "c", CRON), 0, "ns", {}, {}),
+    read_trigger(Trigger("metrics-api", "q", API), 1, "ns", {}, {}),
 ]
 SIZE = TargetSize(4, 4)
 
@@ -236,7 +237,7 @@ def test_a_formula_makes_one_metric_and_decides_the_activity() -> None:
 
 
 def test_cpu_alone_is_always_active() -> None:
-    cpu = read_trigger(Trigger("cpu", metadata={"value": "60"}, metric_type="Utilization"), 0, "ns", {})
+    cpu = read_trigger(Trigger("cpu", metadata={"value": "60"}, metric_type="Utilization"), 0, "ns", {}, {})
     found = combined(spec(), [PolledTrigger(cpu, ScalerReading(), True)], {}, SIZE)
     assert (found.is_active, found.values_milli) == (True, {})
 

@@ -64,6 +64,14 @@ async def test_whoever_only_looks_for_kinds_goes_by_those_who_answer(server: Ser
     assert [one.kind.plural for one in await answering(api)] == ["pods", "a"]
 
 
+async def test_the_metrics_of_custom_metrics_are_no_resources_and_hide_no_others(server: Server, api: KubeApi) -> None:
+    metrics = group("custom.metrics.k8s.io", ("v1beta2", ["pods"]))
+    metrics["versions"][0]["resources"][0] |= {"verbs": None, "responseKind": None}
+    server.script = [groups(), groups(metrics, group("g", ("v1", ["a"])))]
+    served = {one.kind.plural: one.verbs for one in await api.served()}
+    assert served == {"pods": frozenset(), "a": frozenset({"get"})}
+
+
 async def test_a_server_without_these_documents_is_too_old(server: Server, api: KubeApi) -> None:
     server.script = [{"kind": "APIVersions", "versions": ["v1"]}]
     with pytest.raises(BadRequestError, match="or later is needed"):

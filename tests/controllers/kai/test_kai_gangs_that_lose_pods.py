@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from build.kai_clusters import GROUP, QUEUE_LABEL, add_gang, add_kai_queue, bound, kai_cluster, start_kai, terminating
+from build.kai_clusters import (
+    GROUP,
+    QUEUE_LABEL,
+    KaiCluster,
+    add_gang,
+    add_kai_queue,
+    bound,
+    kai_cluster,
+    start_kai,
+    terminating,
+)
 from build.live_schedulers import add_node, condition, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
+from shoal.api.groups.kai import STALE_ANNOTATION
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
 from shoal.client.kind import PODS
 from shoal.client.port import Deletion
 
 
-async def _start(cluster: SmallCluster, count: int = 4) -> None:
-    start_kai(cluster)
+async def _start(cluster: SmallCluster, count: int = 4) -> KaiCluster:
+    first = start_kai(cluster)
     await add_node(cluster, "n1", gpus=4)
     await add_kai_queue(cluster, "a", 4)
     await add_gang(cluster, "gang", "a", count=count, least=4)
     await cluster.pass_time(5)
     assert len(await bound(cluster, "gang")) == 4
+    return first
 
 
 async def _add(cluster: SmallCluster, *names: str) -> None:
@@ -72,6 +85,38 @@ async def test_a_gang_that_stays_below_its_minimum_for_a_minute_is_ended(tmp_pat
             await cluster.delete(PODS, name, Deletion(grace_s=0))
         await cluster.pass_time(5)
         assert await bound(cluster) == [f"gang-new{index}" for index in range(4)]
+
+
+@virtual
+async def test_the_minute_of_a_gang_below_its_minimum_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        first = await _start(cluster)
+        await cluster.delete(PODS, "gang-0", Deletion(grace_s=0))
+        await cluster.pass_time(40)
+        since = (await cluster.get(KAI_POD_GROUPS, "gang"))["metadata"]["annotations"][STALE_ANNOTATION]
+        assert since.endswith("Z")
+        await first.kill()
+        start_kai(cluster)
+        await cluster.pass_time(15)
+        assert await terminating(cluster) == []
+        await cluster.pass_time(10)
+        assert len(await terminating(cluster)) == 3
+
+
+@virtual
+async def test_a_gang_that_was_below_its_minimum_once_begins_its_minute_anew(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _start(cluster)
+        for index in range(2):
+            await cluster.delete(PODS, f"gang-{index}", Deletion(grace_s=0))
+            await cluster.pass_time(50)
+            assert await terminating(cluster) == []
+            await _add(cluster, f"gang-new{index}")
+            await cluster.pass_time(5)
+        assert len(await bound(cluster, "gang")) == 4
+        assert STALE_ANNOTATION not in (
+            (await cluster.get(KAI_POD_GROUPS, "gang"))["metadata"].get("annotations") or {}
+        )
 
 
 @virtual

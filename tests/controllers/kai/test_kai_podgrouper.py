@@ -190,7 +190,7 @@ async def test_a_pod_whose_owner_is_not_there_waits_and_says_so_also_after_somet
         await add_owned(cluster, owner, "left", QUEUED)
         await cluster.pass_time(60)
         assert (await condition(cluster, "left"))["message"] == "owner Job 'gone' not found"
-        fault = odd(desked.discipline.units, "remove", after=True)
+        fault = odd(desked.discipline._members, "translated", {0}, after=True)
         await add_work(cluster, "other", "team")
         await cluster.pass_time(5)
         assert fault.calls

@@ -60,7 +60,7 @@ async def test_a_pod_for_which_others_end_says_so_until_it_has_its_place(tmp_pat
         await add_work(cluster, "mine", "lender")
         await cluster.pass_time(5)
         assert await terminating(cluster) != []
-        assert "other pods are being evicted for it" in await _told(cluster, "mine")
+        assert "pods are being preempted for it" in await _told(cluster, "mine")
 
 
 async def _are_bound(cluster: SmallCluster, *names: str) -> bool:

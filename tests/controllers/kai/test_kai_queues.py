@@ -44,15 +44,19 @@ async def test_a_queue_goes_beyond_its_quota_where_there_is_room_but_never_beyon
 
 
 @virtual
-async def test_without_a_weight_nothing_is_got_beyond_the_quota(tmp_path: Path) -> None:
+async def test_what_a_queue_without_weight_holds_beyond_its_quota_is_for_those_that_have_one(tmp_path: Path) -> None:
     async with kai_cluster(tmp_path) as cluster:
         start_kai(cluster)
-        await add_node(cluster, "n1", gpus=8)
+        await add_node(cluster, "n1", gpus=4)
         await add_kai_queue(cluster, "team", 2, weight=0)
+        await add_kai_queue(cluster, "other", 0)
         for index in range(4):
             await add_work(cluster, f"w{index}", "team")
+        await cluster.until(lambda: _count(cluster, "w", 4))
+        for index in range(4):
+            await add_work(cluster, f"other{index}", "other")
         await cluster.pass_time(5)
-        assert len(await bound(cluster)) == 2
+        assert len(await terminating(cluster)) == 2
 
 
 @virtual
@@ -99,8 +103,9 @@ async def test_a_queue_gets_its_quota_back_from_who_went_beyond_theirs(tmp_path:
         for index in range(3):
             await add_work(cluster, f"b{index}", "b")
         await cluster.pass_time(3)
-        for _ in range(2):
-            (ended,) = await terminating(cluster)
+        victims = await terminating(cluster)
+        assert len(victims) == 2
+        for ended in victims:
             assert (await condition(cluster, ended, "DisruptionTarget"))["reason"] == "PreemptionByScheduler"
             await cluster.delete(PODS, ended, Deletion(grace_s=0))
             await cluster.pass_time(3)
@@ -299,12 +304,15 @@ async def test_work_that_has_just_begun_is_spared_as_long_as_its_queue_says(
     async with kai_cluster(tmp_path) as cluster:
         start_kai(cluster)
         await add_node(cluster, "n1", gpus=2)
-        await add_kai_queue(cluster, "top", **said)
+        await add_kai_queue(cluster, "top", 1, **said)
         await add_kai_queue(cluster, "a", 1, parent="top")
         await add_kai_queue(cluster, "b", 1)
         for index in range(2):
             await add_work(cluster, f"a{index}", "a", priorityClassName="train")
         await cluster.until(lambda: _count(cluster, "a", 2))
+        for index in range(2):
+            started = {"phase": "Running", "startTime": cluster.clock.text()}
+            await cluster.patch(PODS, f"a{index}", {"status": started}, "status")
         await add_work(cluster, "wants", whose, priorityClassName="inference")
         if spared_s:
             await cluster.pass_time(spared_s - 20)

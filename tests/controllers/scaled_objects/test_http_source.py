@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from shoal.autoscale.scaled_objects.triggers import HttpRequest
-from shoal.controllers.scaled_objects.http_source import HttpSource
+from build.server_processes import LOOPBACK
+from shoal.autoscale.scaled_objects.trigger_sources import HttpRequest
+from shoal.controllers.scaled_objects.sources.http import HttpSource
 from shoal.units.errors import TemporaryError
 
 SECRET = "S3CRET"  # noqa: S105 - of the test
@@ -30,7 +31,7 @@ async def served(answer: Callable[[web.Request], Awaitable[web.StreamResponse]])
 
 
 async def refused(asked: HttpRequest) -> str:
-    source = HttpSource()
+    source = HttpSource(LOOPBACK)
     try:
         with pytest.raises(TemporaryError) as refusal:
             await source.get(asked)
@@ -83,7 +84,7 @@ async def test_credentials_are_not_sent_to_the_target_of_a_redirect() -> None:
 )
 async def test_link_local_addresses_are_not_asked_in_any_notation(host: str) -> None:
     text = await refused(HttpRequest(f"http://{host}/latest/meta-data", timeout_s=1.0))
-    assert text.endswith("cannot be asked: link-local addresses are not asked")
+    assert "addresses are not asked; --trigger-network of shoal up and" in text
 
 
 async def test_cookies_of_one_trigger_are_not_sent_for_another_one() -> None:
@@ -96,7 +97,7 @@ async def test_cookies_of_one_trigger_are_not_sent_for_another_one() -> None:
         return response
 
     async with served(answer) as root:
-        source = HttpSource()
+        source = HttpSource(LOOPBACK)
         try:
             url = f"{root.replace('127.0.0.1', 'localhost')}/x"
             assert [await source.get(HttpRequest(url)) for _ in range(2)] == [b"1", b"1"]

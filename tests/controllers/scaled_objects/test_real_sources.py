@@ -4,48 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from build.server_processes import LOCAL, LOOPBACK, free_port, running, said
 from shoal.autoscale.scaled_objects.answers import AnswerError, prometheus_value
-from shoal.autoscale.scaled_objects.triggers import HttpRequest, RedisList
-from shoal.controllers.scaled_objects.http_source import HttpSource
-from shoal.controllers.scaled_objects.redis_source import redis_length
-from shoal.embedded.apiserver.server.bound_socket import bind
+from shoal.autoscale.scaled_objects.trigger_sources import HttpRequest, RedisList, RedisServer, RedisStream
+from shoal.controllers.scaled_objects.sources.http import HttpSource
+from shoal.controllers.scaled_objects.sources.redis import redis_value
 from shoal.units.errors import TemporaryError
-
-
-def free_port() -> int:
-    bound = bind("127.0.0.1", 0)
-    port = int(bound.getsockname()[1])
-    bound.close()
-    return port
-
-
-@asynccontextmanager
-async def running(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def said(process: asyncio.subprocess.Process, words: bytes) -> None:
-    """Returns when the process has written these words."""
-    assert process.stdout is not None
-    async with asyncio.timeout(30):
-        async for line in process.stdout:
-            if words in line:
-                return
-    raise AssertionError(f"it ended without {words!r}")
 
 
 @pytest.mark.external("redis-server")
@@ -60,21 +29,21 @@ async def test_the_length_of_what_is_in_redis(tmp_path: Path) -> None:
             writer.write(f"{one}\r\n".encode())
             assert not (await reader.readline()).startswith(b"-")
         writer.close()
-        asked = RedisList("127.0.0.1", port, "jobs", 3, "", "secret")
+        asked = RedisList(RedisServer("127.0.0.1", port, 3, "", "secret"), "jobs")
         assert [
-            await redis_length(RedisList("127.0.0.1", port, name, 3, "default", "secret"))
+            await redis_value(LOCAL, RedisList(RedisServer("127.0.0.1", port, 3, "default", "secret"), name))
             for name in ("jobs", "kinds", "map", "ranks", "none")
         ] == [3, 2, 1, 2, 0]
-        assert await redis_length(RedisList("127.0.0.1", port, "jobs", 0, "", "secret")) == 0
+        assert await redis_value(LOCAL, RedisList(RedisServer("127.0.0.1", port, 0, "", "secret"), "jobs")) == 0
         with pytest.raises(TemporaryError, match="text is a string, which has no length"):
-            await redis_length(RedisList("127.0.0.1", port, "text", 3, "", "secret"))
+            await redis_value(LOCAL, RedisList(RedisServer("127.0.0.1", port, 3, "", "secret"), "text"))
         with pytest.raises(TemporaryError, match="AUTH was answered with WRONGPASS") as refusal:
-            await redis_length(RedisList("127.0.0.1", port, "jobs", 3, "", "guessed"))
+            await redis_value(LOCAL, RedisList(RedisServer("127.0.0.1", port, 3, "", "guessed"), "jobs"))
         assert "guessed" not in str(refusal.value)
         with pytest.raises(TemporaryError, match="NOAUTH"):
-            await redis_length(RedisList("127.0.0.1", port, "jobs", 3))
+            await redis_value(LOCAL, RedisList(RedisServer("127.0.0.1", port, 3), "jobs"))
     with pytest.raises(TemporaryError, match=f"redis at 127.0.0.1:{port} cannot be asked"):
-        await redis_length(asked)
+        await redis_value(LOCAL, asked)
 
 
 async def test_a_server_that_is_no_redis_is_an_error() -> None:
@@ -87,7 +56,35 @@ async def test_a_server_that_is_no_redis_is_an_error() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(TemporaryError, match="an unknown answer"):
-            await redis_length(RedisList("127.0.0.1", port, "jobs"))
+            await redis_value(LOCAL, RedisList(RedisServer("127.0.0.1", port), "jobs"))
+
+
+@pytest.mark.external("redis-server", "redis-cli")
+async def test_the_entries_of_a_redis_stream(tmp_path: Path) -> None:
+    port = free_port()
+    command = ("redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path))
+    async with running(*command, "--daemonize", "no") as server:
+        await said(server, b"Ready to accept connections")
+        for one in (
+            "XADD s 1-1 k v",
+            "XADD s 2-1 k v",
+            "XADD s 3-1 k v",
+            "XGROUP CREATE s g 0",
+            "XREADGROUP GROUP g c COUNT 2 STREAMS s >",
+            "XACK s g 1-1",
+            "SET text v",
+        ):
+            async with running("redis-cli", "-p", str(port), *one.split()) as client:
+                assert await client.wait() == 0
+        redis = RedisServer("127.0.0.1", port)
+        assert await redis_value(LOCAL, RedisStream(redis, "s")) == 3
+        assert await redis_value(LOCAL, RedisStream(redis, "s", "g")) == 1
+        assert await redis_value(LOCAL, RedisStream(redis, "s", "g", reads_lag=True)) == 1
+        assert await redis_value(LOCAL, RedisStream(redis, "none", "g")) == 0
+        with pytest.raises(TemporaryError, match="stream s has no consumer group h"):
+            await redis_value(LOCAL, RedisStream(redis, "s", "h"))
+        with pytest.raises(TemporaryError, match="text is a string, not a stream"):
+            await redis_value(LOCAL, RedisStream(redis, "text"))
 
 
 @pytest.mark.external("prometheus")
@@ -106,7 +103,7 @@ async def test_the_value_of_a_query_to_prometheus(tmp_path: Path) -> None:
     config.write_text(json.dumps({"scrape_configs": [job]}))
     port = free_port()
     files = ("--config.file", str(config), "--storage.tsdb.path", str(tmp_path / "data"))
-    source = HttpSource()
+    source = HttpSource(LOOPBACK)
     url = f"http://127.0.0.1:{port}/api/v1/query"
     try:
         async with running("prometheus", *files, "--web.listen-address", f"127.0.0.1:{port}") as server:

@@ -9,8 +9,8 @@ from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import SCALED_JOBS
 from shoal.client.item import Obj
 from shoal.client.kind import DEFINITIONS, JOBS, PODS
-from shoal.controllers.scaled_objects.http_source import HttpSource
 from shoal.controllers.scaled_objects.scaled_jobs_controller import scaled_job_controller
+from shoal.controllers.scaled_objects.sources.http import HttpSource
 from shoal.controllers.scaled_objects.trigger_values import TriggerValues
 from shoal.embedded.apiserver.foreign.definitions import definitions
 

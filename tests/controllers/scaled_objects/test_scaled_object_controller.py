@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from build.server_processes import LOOPBACK
 from build.small_clusters import ADMIN, SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.api.selector_text import parse_label_selector
-from shoal.autoscale.scaled_objects.triggers import HttpRequest
+from shoal.autoscale.scaled_objects.trigger_sources import HttpRequest
 from shoal.client.ecosystem_kinds import SCALED_OBJECTS, TRIGGER_AUTHENTICATIONS
 from shoal.client.item import Obj
 from shoal.client.kind import AUTOSCALERS, DEFINITIONS, DEPLOYMENTS, PODS, SECRETS
 from shoal.client.refusals import NotFoundError
 from shoal.controllers.scaled_objects.controller import scaled_object_controller
-from shoal.controllers.scaled_objects.http_source import HttpSource
 from shoal.controllers.scaled_objects.metric_source import MetricSource
+from shoal.controllers.scaled_objects.sources.http import HttpSource
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.apiserver.inside.scaling import InsideScaling
 from shoal.embedded.controllers.garbage.collector import garbage_collector
@@ -182,6 +183,19 @@ async def test_without_a_fallback_a_failing_trigger_is_a_condition_and_nothing_i
         await found.cluster.pass_time(60)
         assert await found.condition("Ready") == "False TriggerError"
         assert await found.has_replicas(2)
+        said = [one["message"] for one in await found.cluster.events("web") if one["reason"] == "KEDAScalerFailed"]
+        assert any("s0-prometheus: http://prom cannot be asked" in one for one in said)
+
+
+@virtual
+async def test_an_external_scaler_that_does_not_answer_is_a_condition_until_it_does(tmp_path: Path) -> None:
+    async with scaled(tmp_path) as found:
+        trigger = {"type": "external", "metadata": {"scalerAddress": "127.0.0.1:1"}}
+        await scaled_object(found.cluster, trigger, cooldownPeriod=0)
+        await found.cluster.until(lambda: found.says("Ready", "False ScaledObjectCheckFailed"))
+        said = [one["message"] for one in await found.cluster.events("web")]
+        assert any("loopback addresses are not asked" in one for one in said)
+        assert await found.has_replicas(2)
 
 
 INVALID: list[tuple[str, Obj, str]] = [
@@ -281,7 +295,7 @@ async def test_servers_are_asked_with_bounds() -> None:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     root = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    source = HttpSource()
+    source = HttpSource(LOOPBACK)
     try:
         body = await source.get(HttpRequest(f"{root}/x", {"query": "a b"}, username="u", password="p"))  # noqa: S106 - of the test
         assert body == b'{"query": {"query": "a b"}, "user": "Basic dTpw"}'

@@ -28,10 +28,14 @@ async def test_everything_is_left_to_volcano_where_it_runs_and_taken_on_when_it_
         await scene.cluster.create(NAMESPACES, {"metadata": {"name": "volcano-system"}})
         await scene.cluster.create(LEASES, {"metadata": {"name": "volcano"}, "spec": lease}, "volcano-system")
 
+        seen: list[Presence] = []
+
         def beside(context: Context) -> Controller:
-            return volcano(context, Presence(context, VOLCANO))
+            seen.append(Presence(context, VOLCANO))
+            return volcano(context, seen[0])
 
         scene.cluster.start(beside)
+        scene.start_scheduler(presence=seen[0])
         await scene.group("g", minMember=1)
         await scene.pod("alone")
         task = {"name": "worker", "replicas": 1, "template": {"spec": {"containers": [{"name": "m", "image": "x"}]}}}
@@ -120,7 +124,7 @@ async def test_an_object_of_a_strange_shape_keeps_nobody_else_waiting(tmp_path: 
 @pytest.mark.skipif(not SEEDS.exists(), reason="the collected manifests are not here")
 @virtual
 async def test_the_seeds_gang_starts_at_eight_members_and_not_at_seven(tmp_path: Path) -> None:
-    async with volcano_scene(tmp_path, gpus=8, cpu="96") as scene:
+    async with volcano_scene(tmp_path, gpus=8, cpu="96", memory="600Gi") as scene:
         await scene.cluster.create(VOLCANO_QUEUES, _seed("queue-research.yaml"))
         await scene.cluster.create(VOLCANO_POD_GROUPS, _seed("podgroup-pytorch-distributed.yaml"))
         for at in range(7):

@@ -227,8 +227,9 @@ async def test_a_gang_that_waits_is_told_once_and_not_by_each_count_under_way(tm
         made = await submit(scene, task(replicas=5, gpus=8), minAvailable=5)
         await scene.cluster.pass_time(30)
         group = await group_of(scene, made)
-        why = "5/5 tasks in gang unschedulable: pod group is not ready, 5 Pending, 5 minAvailable"
-        words = f"{why}; Pending: 5 Unschedulable"
+        # More than the cluster has is not admitted, and a job that is not admitted gets no pods.
+        why = "0/0 tasks in gang unschedulable: pod group is not ready, 5 minAvailable"
+        words = f"{why}; queue resource quota insufficient: insufficient nvidia.com/gpu"
         assert await scene.condition(group["metadata"]["name"]) == ("True", "NotEnoughResources", words)
         told = [one for one in await scene.cluster.events(group["metadata"]["name"]) if one["type"] == "Warning"]
         assert [(one["reason"], one["message"], one.get("count", 1)) for one in told] == [("Unschedulable", words, 1)]

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from build.live_schedulers import add_node
 from build.virtual_time import virtual
 from build.volcano_scenes import bare_volcano, running, submit, task, volcano
@@ -34,8 +32,8 @@ def _mentions(thing: object, words: str, way: str, seen: set[int]) -> Iterator[s
     elif isinstance(thing, (list, tuple, set, frozenset)):
         inner = [("item", one) for one in thing]
     elif type(thing).__module__.startswith(_MEMORY):
-        fields = msgspec.structs.asdict(thing) if isinstance(thing, msgspec.Struct) else vars(thing)
-        inner = list(fields.items())
+        fields = getattr(type(thing), "__struct_fields__", None) or getattr(thing, "__slots__", None) or vars(thing)
+        inner = [(name, getattr(thing, name, None)) for name in fields]
     for name, one in inner:
         yield from _mentions(one, words, f"{way}.{name}", seen)
 

@@ -11,12 +11,6 @@ from build.live_schedulers import add_node
 from build.virtual_time import in_virtual_time, virtual
 from build.volcano_scenes import VolcanoScene, volcano_scene
 from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
-from shoal.engine.queues.disciplines.volcano.amounts import Amounts
-from shoal.engine.queues.disciplines.volcano.objects import Guarantee, Queue, QueueSpec, VolcanoMeta
-from shoal.engine.queues.disciplines.volcano.queue_quotas import QueueQuotas
-from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
-from shoal.engine.queues.facts import ClusterQueueFacts, CohortFacts
-from shoal.units.quantity import Quantity
 
 GPU = "nvidia.com/gpu"
 
@@ -121,13 +115,16 @@ async def test_a_capability_holds_whatever_is_left(tmp_path: Path) -> None:
         assert await held_by(scene, "a") == 4
         await singles(scene, "b", 4)
         await scene.cluster.pass_time(15)
-        assert (await held_by(scene, "a"), await held_by(scene, "b")) == (3, 2)
+        # Nothing is reclaimed for what would exceed the capability of an ancestor.
+        assert (await held_by(scene, "a"), await held_by(scene, "b")) == (4, 1)
 
 
 @virtual
-async def test_weights_divide_what_everybody_wants_and_take_nothing_from_who_did_not_say_so(tmp_path: Path) -> None:
+async def test_weights_divide_what_all_want_and_take_nothing_from_a_queue_that_is_not_reclaimable(
+    tmp_path: Path,
+) -> None:
     async with volcano_scene(tmp_path, gpus=4) as scene:
-        await scene.queue("a", weight=1)
+        await scene.queue("a", weight=1, reclaimable=False)
         await scene.queue("b", weight=3)
         await singles(scene, "a", 4)
         await scene.cluster.pass_time(2)
@@ -135,7 +132,7 @@ async def test_weights_divide_what_everybody_wants_and_take_nothing_from_who_did
         for queue in "ab":
             await singles(scene, queue, 8, f"more-{queue}")
         await scene.cluster.pass_time(15)
-        assert await held_by(scene, "a") == 4, "nobody said that it may be reclaimed"
+        assert await held_by(scene, "a") == 4
         await add_node(scene.cluster, "n2", gpus=4, cpu="64")
         await scene.cluster.pass_time(15)
         assert await held_by(scene, "more-b") == 4
@@ -200,63 +197,3 @@ async def test_whoever_decides_next_knows_who_has_what(tmp_path: Path) -> None:
         await scene.cluster.pass_time(15)
         assert (await held_by(scene, "a"), await held_by(scene, "b")) == (4, 4)
         assert second.loop.rounds > 0
-
-
-def queue(name: str, **spec: Any) -> Queue:
-    return Queue(VolcanoMeta(name=name), QueueSpec(**spec))
-
-
-def quotas(found: QueueQuotas) -> dict[str, tuple[int, int | None, int | None]]:
-    """Of GPUs: own, how much of it is lent, and how much may be borrowed."""
-    told: dict[str, tuple[int, int | None, int | None]] = {}
-    for fact in found.facts():
-        if isinstance(fact, (ClusterQueueFacts, CohortFacts)) and fact.groups:
-            ((flavor,),) = [group.flavors for group in fact.groups]
-            quota = flavor.quotas[GPU]
-            told[fact.name] = quota.nominal, quota.lending, quota.borrowing
-    return told
-
-
-def amounts(count: int) -> dict[str, Quantity]:
-    return {GPU: Quantity.of(count)}
-
-
-CAPACITY: Amounts = {GPU: 12}
-
-
-def test_quotas_are_what_queues_say_that_they_deserve() -> None:
-    tree = QueueTree(
-        [
-            queue("a", deserved=amounts(4), guarantee=Guarantee(amounts(1)), capability=amounts(8)),
-            queue("b", weight=3),
-        ]
-    )
-    assert quotas(QueueQuotas(tree, CAPACITY)) == {"root": (8, None, None), "a": (4, 3, 4), "b": (0, None, None)}
-
-
-def test_by_weight_the_cluster_is_divided_level_by_level() -> None:
-    tree = QueueTree([queue("top", weight=2), queue("a", parent="top"), queue("b", parent="top"), queue("c")])
-    found = quotas(QueueQuotas(tree, CAPACITY))
-    assert found == {"root": (0, None, None), "top": (0, None, None), "a": (4, None, None), "b": (4, None, None)} | {
-        "c": (4, None, None)
-    }
-
-
-@pytest.mark.parametrize(
-    ("queues", "wanted"),
-    [
-        ([queue("default"), queue("a")], False),
-        ([queue("default"), queue("a", capability=amounts(2))], False),
-        ([queue("default"), queue("a", weight=4)], True),
-        ([queue("a", deserved=amounts(1))], True),
-        ([queue("a", guarantee=Guarantee(amounts(1)))], True),
-    ],
-    ids=["silence", "a capability", "weights", "deserved", "a guarantee"],
-)
-def test_queues_share_where_somebody_says_how(queues: list[Queue], *, wanted: bool) -> None:
-    assert QueueQuotas(QueueTree(queues), CAPACITY).is_configured is wanted
-
-
-def test_queues_in_a_circle_keep_nobody_from_being_read() -> None:
-    tree = QueueTree([queue("a", parent="b", deserved=amounts(1)), queue("b", parent="a"), queue("c")])
-    assert set(quotas(QueueQuotas(tree, CAPACITY))) == {"root", "c"}

@@ -91,7 +91,9 @@ class Unrest:
             job = pod["metadata"]["labels"]["volcano.sh/job-name"]
             replicas, gpus, queue = SIZES[job]
             alive[job] += "deletionTimestamp" not in pod["metadata"]
-            if pod["spec"].get("nodeName") and pod["status"]["phase"] not in ("Succeeded", "Failed"):
+            is_leaving = "deletionTimestamp" in pod["metadata"]
+            # As in Volcano, a pod that is being deleted counts no more.
+            if pod["spec"].get("nodeName") and pod["status"]["phase"] not in ("Succeeded", "Failed") and not is_leaving:
                 held[queue] += gpus
             assert alive[job] <= replicas, f"{job} has a pod twice"
             assert jobs[job]["metadata"]["uid"] == pod["metadata"]["ownerReferences"][0]["uid"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from build.fair_share import GPU, NOW_S, FairWorld, placed, promised, queue, stopped
+from shoal.engine.cycle import cycle
+from shoal.engine.plan import Plan
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode, QueueTree
+from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
 from shoal.engine.queues.disciplines.kai.queue_order import queue_key
 from shoal.engine.reasons import Code
 
@@ -351,3 +354,21 @@ def test_a_cycle_in_which_nothing_changed_decides_the_same_at_no_cost() -> None:
     assert world.discipline.last is before
     world.job("z", "a", 0)
     assert placed(world.run()) == ["z-0"]
+
+
+def test_a_cycle_that_goes_on_where_the_last_one_was_cut_decides_as_one_that_reads_all_jobs_again() -> None:
+    def plans(*, reads_again: bool) -> list[Plan]:
+        world = FairWorld([8] * 4, queue("a", quota=4), queue("b", quota=8, limit=9), queue("c", weight=2))
+        for at in range(12):
+            world.job(f"a{at}", "a", pods=2).job(f"b{at}", "b").job(f"c{at}", "c", pods=3, minimum=2)
+        found: list[Plan] = []
+        while not found or found[-1].is_cut:
+            if reads_again:
+                world.discipline = Fairshare(world.discipline.queues, world.discipline.settings)
+            steps = world.discipline.steps()
+            found.append(cycle(world.cluster, world.placement, now_s=NOW_S, seed=0, steps=steps, most=5))
+        return found
+
+    went_on, read_again = plans(reads_again=False), plans(reads_again=True)
+    assert len(went_on) > 4
+    assert [plan.intentions for plan in went_on] == [plan.intentions for plan in read_again]

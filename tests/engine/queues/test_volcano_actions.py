@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from build.volcano_worlds import World, part, plugin, queue
+from shoal.engine.cycle import cycle
 from shoal.engine.groups import TopologyRequirement
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Plan
+from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
+from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.jobs import JobState
+from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
+from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
+from shoal.engine.queues.disciplines.volcano.session import VolcanoFacts
 
 ONE = [queue("q")]
 PREEMPT = (
@@ -223,3 +232,28 @@ def test_a_job_that_must_wait_for_some_of_its_capacity_starts_nothing_yet() -> N
     made.cluster.mark_terminating("a-0")
     found = made.job("b", "q", ":2", ":2", minimum=2).run("allocate")
     assert (found.bound, found.promised) == (set(), {"b-0", "b-1"})
+
+
+def test_a_cycle_that_goes_on_where_the_last_one_was_cut_decides_as_one_that_reads_all_jobs_again() -> None:
+    def plans(*, reads_again: bool) -> list[Plan]:
+        world = World(
+            [queue("root"), queue("a", weight=1), queue("b", weight=3, capability={"cpu": 9})],
+            nodes={f"n{at}": {"cpu": 8} for at in range(4)},
+        )
+        for at in range(10):
+            world.job(f"a{at}", "a", "", "", minimum=2).job(f"b{at}", "b", "", is_enqueued=False)
+        facts = VolcanoFacts(QueueForest(world.queues), world.jobs)
+        actions = VolcanoConfiguration(("enqueue", "allocate", "backfill"), world.plugins)
+        placement, found = Placement(world.cluster, volcano_profile(actions)), list[Plan]()
+        admitted: set[str] = set()
+        discipline = Volcano(lambda: facts, actions, admitted.update)
+        while not found or found[-1].is_cut:
+            if reads_again:
+                jobs = {name: msgspec.structs.replace(job, is_enqueued=True) for name, job in world.jobs.items()}
+                facts = VolcanoFacts(facts.forest, {**world.jobs, **{name: jobs[name] for name in admitted}})
+            found.append(cycle(world.cluster, placement, now_s=0, seed=0, steps=discipline.steps(), most=5))
+        return found
+
+    went_on, read_again = plans(reads_again=False), plans(reads_again=True)
+    assert len(went_on) > 3
+    assert [plan.intentions for plan in went_on] == [plan.intentions for plan in read_again]

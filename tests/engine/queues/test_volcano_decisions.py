@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.depth import examples
-from build.volcano_objects import GPUS, group, pod, queue
-from shoal.engine.queues.disciplines.volcano.enqueue import PodGroupCandidate, enqueue
+from build.volcano_objects import group, pod, queue
+from shoal.engine.asks import Ask
+from shoal.engine.cluster import Cluster
+from shoal.engine.cycle import cycle
+from shoal.engine.events import GroupSeen, NodeFacts, NodeSeen, PodArrived
+from shoal.engine.groups import GroupFacts
+from shoal.engine.intake import Intake
+from shoal.engine.placement import Placement
+from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT
+from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.group_phases import assess, phase_of
-from shoal.engine.queues.disciplines.volcano.group_usage import choose_pods
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Queue, QueuedPodGroup
-from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts, count_pods
-from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
+from shoal.engine.queues.disciplines.volcano.known_jobs import KnownJobs
+from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, GroupStatus, Queue, QueuedPodGroup
+from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 
 # -- who is let in ----------------------------------------------------------------------------------------------------
 
 
-def let_in(queues: list[Queue], *candidates: PodGroupCandidate) -> set[str]:
-    return {name for _, name in enqueue(QueueTree([*queues, queue("root")]), candidates).enqueued}
+class Groups:
+    """What the action `enqueue` admits of groups, each with a priority and with so many pods."""
+
+    def __init__(self, queues: list[Queue], groups: Sequence[tuple[QueuedPodGroup, int]], pods: int = 0) -> None:
+        intake = Intake(Cluster())
+        intake.apply(NodeSeen(NodeFacts("n", {"cpu": 1000, "memory": 1 << 30, "pods": 100}, gpus=100)))
+        for one, priority in groups:
+            name = "/".join(one.metadata.key)
+            intake.apply(GroupSeen(GroupFacts(name, one.spec.min_member, priority=priority)))
+            for at in range(pods):
+                intake.apply(PodArrived(f"{name}-{at}", Ask(), who=PodIdentity(group=name)))
+        known = KnownJobs([*queues, queue("root")], [one for one, _ in groups])
+        actions = msgspec.structs.replace(DEFAULT, actions=("enqueue",))
+        discipline = Volcano(known.facts, actions, known.admit)
+        placement = Placement(intake.cluster, volcano_profile(actions))
+        cycle(intake.cluster, placement, now_s=0, seed=0, steps=discipline.steps())
+        waiting = [one for one, _ in groups if one.is_waiting]
+        self.admitted = {one.metadata.name for one in waiting if known.is_admitted("/".join(one.metadata.key))}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +65,7 @@ def let_in(queues: list[Queue], *candidates: PodGroupCandidate) -> set[str]:
         pytest.param(
             [queue("up", 4), queue("q", parent="up"), queue("p", parent="up")],
             [(group("a", 3), 0), (group("b", 2, queue="p"), 0)],
-            {"a"},
+            {"b"},
             id="what stands above holds for all below",
         ),
         pytest.param(
@@ -55,10 +83,7 @@ def let_in(queues: list[Queue], *candidates: PodGroupCandidate) -> set[str]:
     ],
 )  # fmt: skip
 def test_who_is_let_in(queues: list[Queue], candidates: list[tuple[QueuedPodGroup, int]], expected: set[str]) -> None:
-    assert (
-        let_in(queues, *(PodGroupCandidate(one, GroupPodCounts(), priority) for one, priority in candidates))
-        == expected
-    )
+    assert Groups(queues, candidates).admitted == expected
 
 
 @settings(max_examples=examples(30), deadline=None)
@@ -72,58 +97,32 @@ def test_who_is_let_in(queues: list[Queue], candidates: list[tuple[QueuedPodGrou
 def test_what_is_let_in_never_asks_for_more_than_queues_may_take(
     sizes: list[tuple[int, str, str]], limit: int, above: int
 ) -> None:
-    queues = [queue("root"), queue("up", above), queue("q", limit, "up"), queue("p", parent="up")]
+    queues = [queue("up", above), queue("q", limit, "up"), queue("p", parent="up")]
     groups = [group(f"g{at}", size, queue=name, phase=phase) for at, (size, name, phase) in enumerate(sizes)]
-    decision = enqueue(QueueTree(queues), [PodGroupCandidate(one, GroupPodCounts()) for one in groups])
+    admitted = Groups(queues, [(one, 0) for one in groups]).admitted
     taken = {"q": 0, "p": 0}
     for size, name, phase in sizes:
         if phase == "Inqueue":
             taken[name] += size
     before = dict(taken)
     for one, (size, name, _) in zip(groups, sizes, strict=True):
-        if one.metadata.key in decision.enqueued:
+        if one.metadata.name in admitted:
             taken[name] += size
     if taken["q"] > before["q"]:
         assert taken["q"] <= limit
     if taken != before:
         assert sum(taken.values()) <= above
     for one, (size, name, _) in zip(groups, sizes, strict=True):
-        if one.metadata.key in decision.refused:
+        if one.is_waiting and one.metadata.name not in admitted:
             assert sum(taken.values()) + size > above or (name == "q" and taken["q"] + size > limit)
 
 
-@settings(max_examples=examples(30), deadline=None)
-@given(st.lists(st.integers(1, 3), max_size=6), st.integers(0, 12), st.integers(0, 6), st.integers(0, 3))
-def test_a_gang_goes_whole_to_its_minimum_or_not_and_never_beyond_its_queue(
-    sizes: list[int], limit: int, least: int, there: int
-) -> None:
-    tree = QueueTree([queue("q", limit), queue("root")])
-    pods = [pod(f"p{at}", size) for at, size in enumerate(sizes)]
-    usage: Usage = {}
-    chosen, refusal = choose_pods(tree, group("g", least=least), pods, there, usage)
-    held = sum(one.requests()[GPUS] for one in chosen)
-    assert held <= limit
-    assert usage.get("q", {}).get(GPUS, 0) == held
-    if refusal is None:
-        assert len(chosen) == len(pods)
-    elif chosen:
-        assert there + len(chosen) >= least
-
-
-def test_the_minimum_of_each_role_goes_first() -> None:
-    tree = QueueTree([queue("q", 2), queue("root")])
-    pods = [pod("a", role="worker"), pod("b", role="worker"), pod("z", role="master")]
-    gang = group("g", least=2, minTaskMember={"master": 1, "worker": 1})
-    chosen, _ = choose_pods(tree, gang, pods, 0, {})
-    assert [one.metadata.name for one in chosen] == ["a", "z"]
-
-
 def test_a_gang_that_can_never_be_whole_keeps_nothing_from_others() -> None:
-    broken = PodGroupCandidate(group("a", 4, phase="Inqueue", least=2), GroupPodCounts({"Failed": 1, "Pending": 1}))
-    whole = PodGroupCandidate(group("a", 4, phase="Inqueue", least=2), GroupPodCounts({"Pending": 2}))
-    other = PodGroupCandidate(group("b", 2), GroupPodCounts())
-    assert let_in([queue("q", 4)], broken, other) == {"b"}
-    assert let_in([queue("q", 4)], whole, other) == set()
+    whole = group("a", 4, phase="Inqueue", least=2)
+    broken = msgspec.structs.replace(whole, status=GroupStatus("Inqueue", failed=1))
+    other = group("b", 2)
+    assert Groups([queue("q", 4)], [(broken, 0), (other, 0)], pods=1).admitted == {"b"}
+    assert Groups([queue("q", 4)], [(whole, 0), (other, 0)], pods=1).admitted == set()
 
 
 # -- phases and words -------------------------------------------------------------------------------------------------

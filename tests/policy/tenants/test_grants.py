@@ -84,7 +84,18 @@ def test_a_grant_is_over_at_its_end(until: str, now: str, expected: bool) -> Non
     assert is_over(grant({}, until), now) is expected
 
 
-@pytest.mark.parametrize("raw", ["", "{", "[]", '{"gpus": 1}', '{"nvidia.com/gpu": -1}', '{"nvidia.com/gpu": "x"}'])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "",
+        "{",
+        "[]",
+        '{"gpus": 1}',
+        '{"nvidia.com/gpu": -1}',
+        '{"nvidia.com/gpu": "x"}',
+        '{"requests.nvidia.com/gpu": 9}',
+    ],
+)
 def test_a_request_of_another_form_is_refused(raw: str) -> None:
     with pytest.raises(UserError, match=r"data\.devices"):
         requested_devices({"metadata": {"name": "r"}, "data": {"devices": raw}})

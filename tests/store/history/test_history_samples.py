@@ -16,6 +16,7 @@ from shoal.store.history.file_tables import open_for_writing
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.memory_tables import MemoryTables
+from shoal.store.history.recent_series import recent_series
 from shoal.store.history.sample_blocks import METRICS, Block, decoded, encoded, joined
 from shoal.store.history.samples import DAY_MS, MINUTE_MS, DeviceSample, Retention, use_key
 from shoal.units.calendar_windows import HOUR_MS
@@ -99,6 +100,31 @@ def test_use_of_a_holding_is_the_share_of_active_samples_and_the_mean(history: U
     assert abs(mine.used_ppm - 375_000) < 20
     (other,) = found[use_key("other")]
     assert (other.active_ppm, other.used_ppm) == (0, 0)
+
+
+def test_devices_are_forgotten_with_their_last_samples_and_numbers_stay_unique(history: UsageHistory) -> None:
+    made = UsageHistory(history.tables, Retention(hour_ms=10 * DAY_MS))
+    made.samples.add(START, [_sample("old", 10), _sample("kept", 10)])
+    for day in range(1, 14):
+        made.samples.add(START + day * DAY_MS, [_sample("kept", 20)])
+        for hour in range(25):
+            made.samples.compact(START + day * DAY_MS + hour * HOUR_MS)
+    assert {row.key for row in made.tables.overlapping("device", -1, 1 << 61)} == {"kept"}
+    made.samples.add(START + 15 * DAY_MS, [_sample("new", 30), _sample("kept", 40)])
+    found = made.samples.series("util", START + 15 * DAY_MS, START + 15 * DAY_MS + HOUR_MS)
+    assert dict(zip(found.devices, found.values[:, 0].tolist(), strict=True)) == {"new": 30.0, "kept": 40.0}
+
+
+def test_the_use_of_the_pod_before_on_the_device_is_not_counted_for_the_next(history: UsageHistory) -> None:
+    change = START + 12 * MINUTE_MS
+    _hold(history, "busy", "a", START, change)
+    _hold(history, "idle", "a", change)
+    for at in range(0, HOUR_MS, 15_000):
+        history.samples.add(START + at, [_sample("a", 100 if START + at < change else 0)])
+    history.samples.compact(START + HOUR_MS)
+    found = history.samples.uses(START, START + HOUR_MS)
+    assert {(one.active_ppm, one.used_ppm) for one in found[use_key("busy")]} == {(1_000_000, 1_000_000)}
+    assert {(one.active_ppm, one.used_ppm) for one in found[use_key("idle")]} == {(0, 0)}
 
 
 def test_use_of_the_current_hour_is_known_before_it_is_compacted(history: UsageHistory) -> None:
@@ -233,3 +259,26 @@ def test_after_a_pause_what_is_too_old_is_deleted_step_by_step(history: UsageHis
     for minute in range(80):
         history.samples.compact(START + 4 * DAY_MS + minute * MINUTE_MS)
     assert history.tables.oldest("raw") is None
+
+
+def test_a_history_that_is_younger_than_the_window_is_read_in_its_finest_level(history: UsageHistory) -> None:
+    for at in range(8):
+        history.samples.add(START + 30 * MINUTE_MS + at * MINUTE_MS, [_sample("a", 50.0)])
+    found = history.samples.series("util", START - HOUR_MS, START + HOUR_MS)
+    assert found.values[0].tolist() == [50.0] * 8
+
+
+def test_samples_of_the_last_hours_follow_the_means_of_a_long_window(history: UsageHistory) -> None:
+    for at in range(130):
+        history.samples.add(START + at * MINUTE_MS, [_sample("a", 10.0 if at < 120 else 80.0)])
+    now = START + 130 * MINUTE_MS
+    for is_compacted in (False, True):
+        if is_compacted:
+            history.samples.compact(now)
+        found = recent_series(history.samples, "util", START - 20 * HOUR_MS, now)
+        assert found.devices == ["a"]
+        assert found.times_ms[-1] == START + 129 * MINUTE_MS
+        assert found.values[0][-10:].tolist() == [80.0] * 10
+        assert found.values[0][0] == 10.0
+    # Two hours of means and ten samples.
+    assert len(found.times_ms) == 24 + 10

@@ -79,3 +79,10 @@ def test_a_pod_that_is_given_a_gpu_later_is_no_overhead_from_then_on() -> None:
     assert held is not None
     assert held.devices == (DeviceShare("GPU-a"),)
     assert not held.holder.is_overhead
+
+
+def test_the_queue_of_a_pod_is_that_of_its_own_label_or_of_its_admitted_job() -> None:
+    admitted = {"kueue.x-k8s.io/local-queue-name": "research"}
+    assert _holder("Job", labels=admitted).queue == "research"
+    assert _holder("Job", labels={**admitted, "kueue.x-k8s.io/queue-name": "own"}).queue == "own"
+    assert _holder("Job").queue == ""

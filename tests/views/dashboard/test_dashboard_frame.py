@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,8 +11,10 @@ from msgspec import structs
 from rich.cells import cell_len
 from rich.text import Text
 
-from build.dashboard_facts import cut_node, event, node, pod, read_event, read_node, read_pod, scene
+from build.dashboard_facts import NOW_S, cut_node, event, node, pod, read_event, read_node, read_pod, scene
 from build.depth import examples
+from shoal.autoscale.node_claims.claim import claim_of
+from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.colours import BROKEN, FREE, Colours
 from shoal.views.dashboard.facts import DashboardFacts, DashboardNode, DashboardPod
 from shoal.views.dashboard.frame import draw_frame
@@ -180,3 +184,28 @@ def test_without_colours_every_team_has_a_sign_and_free_is_dots() -> None:
     legend = lines[2].split()
     assert legend == ["▇", "llm", "1", "▒", "vision", "0.25", "·", "free", "2.75"]
     assert next(line for line in lines if line.lstrip().startswith("m-0 ")).split()[1:3] == ["········", "····▒▒··"]
+
+
+def test_nodes_that_come_and_go_are_counted_and_told() -> None:
+    state = ClusterState()
+    state.put_node(node("n-0"))
+    raw: dict[str, Any] = {
+        "metadata": {
+            "name": "gpu-a",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"karpenter.sh/nodepool": "gpu", "node.kubernetes.io/instance-type": "p5.48xlarge"},
+            "annotations": {"shoal.dev/expected-start-seconds": "480"},
+        },
+        "status": {"conditions": [{"type": "Launched", "status": "True"}]},
+    }
+    state.node_changes.put(claim_of(raw))
+    leaving = {**raw, "metadata": {**raw["metadata"], "name": "gpu-b", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    state.node_changes.put(claim_of(leaving))
+    text = draw_frame(state.scene("", now_s=NOW_S), Colours(), (140, 30)).text.plain
+    assert "1 node +1 -1" in text
+    assert "provisioning 1 x p5.48xlarge, started 0:42 ago, about 8:00 expected" in text
+    assert "removing 1 x p5.48xlarge" in text
+    started = [{"type": "Initialized", "status": "True"}]
+    state.node_changes.put(claim_of({**raw, "status": {"conditions": started}}))
+    state.node_changes.drop("gpu-b")
+    assert "provisioning" not in draw_frame(state.scene("", now_s=NOW_S), Colours(), (140, 30)).text.plain

@@ -22,6 +22,9 @@ from shoal.units.errors import UserError, Where, excerpt
 GROUP_ANNOTATION = "pod-group-name"
 """On a pod: the PodGroup of its namespace that it belongs to."""
 
+STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
+"""On a PodGroup: since when fewer of its pods run than it needs."""
+
 SUB_GROUP_LABEL = "kai.scheduler/subgroup-name"
 QUEUE_LABEL = "kai.scheduler/queue"
 

@@ -23,7 +23,7 @@ def metric_value_list(version: str, resource: str, metric: str, values: Iterable
 
 
 def _metric_value(version: str, resource: str, metric: str, one: ObjectValue, at: str) -> Document:
-    described: Document = {"kind": _KINDS[resource], "apiVersion": "/v1", "name": one.name}
+    described: Document = {"kind": _KINDS.get(resource, resource), "apiVersion": "/v1", "name": one.name}
     if one.namespace:
         described["namespace"] = one.namespace
     named: Document = {"metricName": metric, "selector": None}
@@ -47,8 +47,8 @@ def quantity_text(value: float) -> str:
     return str(Quantity.of_milli(round(value * 1000)))
 
 
-def custom_resources(version: str, metrics: Iterable[str]) -> Document:
-    """The discovery document: each metric of each resource."""
+def custom_resources(version: str, metrics: Iterable[str], others: Iterable[tuple[str, str, bool]] = ()) -> Document:
+    """The discovery document: each metric of each resource. `others`: resource, metric, whether it is namespaced."""
     resources = [
         {
             "name": f"{resource}/{metric}",
@@ -59,6 +59,16 @@ def custom_resources(version: str, metrics: Iterable[str]) -> Document:
         }
         for metric in metrics
         for resource in (NAMESPACES, NODES, PODS)
+    ]
+    resources += [
+        {
+            "name": f"{resource}/{metric}",
+            "singularName": "",
+            "namespaced": is_namespaced,
+            "kind": "MetricValueList",
+            "verbs": ["get"],
+        }
+        for resource, metric, is_namespaced in others
     ]
     return _resource_list(f"{CUSTOM}/{version}", resources)
 

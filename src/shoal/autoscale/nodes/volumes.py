@@ -37,6 +37,15 @@ class Volumes:
         )
         self._default_class = next(marked, "")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Volumes) and (self._claims, self._volumes, self._classes) == (
+            other._claims,
+            other._volumes,
+            other._classes,
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it holds objects that have none
+
     def alternatives(self, pod: Pod) -> tuple[Alternative, ...] | str:
         """What nodes must satisfy, one of the alternatives; or the reason why the pod must wait."""
         found: list[tuple[Alternative, ...]] = []

@@ -9,7 +9,8 @@ from shoal.autoscale.scaled_objects.annotations import is_scale_in_paused, is_sc
 from shoal.autoscale.scaled_objects.metric_names import COMPOSITE
 from shoal.autoscale.scaled_objects.modifiers import target_of
 from shoal.autoscale.scaled_objects.spec import AVERAGE_VALUE, USUAL_TARGET, ScaledObjectSpec
-from shoal.autoscale.scaled_objects.triggers import OWNER_LABEL, Metric, ReadTrigger, external_metric
+from shoal.autoscale.scaled_objects.trigger_sources import Metric, ReadTrigger, external_metric
+from shoal.autoscale.scaled_objects.triggers import OWNER_LABEL
 
 _EXCLUDED = "scaledobject.keda.sh/hpa-excluded-labels"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

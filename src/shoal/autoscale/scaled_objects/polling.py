@@ -15,7 +15,7 @@ from shoal.autoscale.scaled_objects.modifiers import (
     is_active_by_formula,
 )
 from shoal.autoscale.scaled_objects.spec import Health, ScaledObjectSpec, ScalingModifiers
-from shoal.autoscale.scaled_objects.triggers import ReadTrigger
+from shoal.autoscale.scaled_objects.trigger_sources import ReadTrigger
 
 
 class PolledTrigger(Struct, frozen=True):

@@ -33,6 +33,7 @@ class ScalingStrategy(ApiStruct, frozen=True):
 
 class ScaledJobSpec(ApiStruct, frozen=True):
     job_target_ref: Obj = field(default_factory=dict)
+    env_source_container_name: str = ""
     polling_interval: int | None = None
     successful_jobs_history_limit: int | None = None
     failed_jobs_history_limit: int | None = None
@@ -50,8 +51,7 @@ class ScaledJobSpec(ApiStruct, frozen=True):
         """Jobs beside the least ones."""
         if self.max_replica_count is None:
             return USUAL_MAX_REPLICAS
-        least = self.min_replica_count or 0
-        return self.max_replica_count if least > self.max_replica_count else self.max_replica_count - least
+        return self.max_replica_count - self.least()
 
     def history(self, *, has_failed: bool) -> int:
         limit = self.failed_jobs_history_limit if has_failed else self.successful_jobs_history_limit

@@ -31,6 +31,8 @@ class TriggerTarget(ApiStruct, frozen=True):
     name: str = ""
     api_version: str = ""
     kind: str = ""
+    env_source_container_name: str = ""
+    """Whose environment the parameters of triggers name; empty: that of the first container."""
 
     def group_version_kind(self) -> str:
         version, kind = self.api_version or USUAL_TARGET[0], self.kind or USUAL_TARGET[1]

@@ -32,7 +32,8 @@ class _Resource(msgspec.Struct, rename="camel"):
     resource: str
     response_kind: _KindName | None = None
     scope: str = "Namespaced"
-    verbs: frozenset[str] = frozenset()
+    verbs: frozenset[str] | None = frozenset()
+    """Null for what is no resource by itself: API servers make it of the metrics of custom.metrics.k8s.io."""
 
 
 class _Version(msgspec.Struct):
@@ -89,7 +90,7 @@ class DiscoveryClient:
             for one in resources or ():
                 word = one.response_kind.kind if one.response_kind else ""
                 kind = Kind(name, version.version, one.resource, word, one.scope == "Namespaced")
-                found.setdefault(one.resource, ServedKind(kind, one.verbs, ()))
+                found.setdefault(one.resource, ServedKind(kind, one.verbs or frozenset(), ()))
                 versions.setdefault(one.resource, []).append(version.version)
         return [structs.replace(one, versions=tuple(versions[name])) for name, one in found.items()]
 

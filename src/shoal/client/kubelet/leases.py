@@ -39,6 +39,12 @@ class Leases:
         """Renew at once, for a node that is reachable again."""
         self._writes.add(node)
 
+    def stop(self, node: str) -> None:
+        """The node is gone: its lease is not renewed any more."""
+        timer = self._timers.pop(node, None)
+        if timer is not None:
+            timer.cancel()
+
     async def close(self) -> None:
         for timer in self._timers.values():
             timer.cancel()

@@ -128,6 +128,14 @@ class HistoryRecorder:
         self._compact(now)
         return is_done
 
+    def machines(self) -> list[Machine]:
+        """Those that there are now."""
+        return list(self._machines.values())
+
+    def holdings(self) -> list[Holding]:
+        """What pods hold now."""
+        return list(self._holdings.values())
+
     def store_samples(self, samples: Sequence[DeviceSample]) -> None:
         if not self._has_ended:
             self._history.samples.add(round(self._context.clock.seconds() * 1000), samples)

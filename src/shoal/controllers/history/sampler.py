@@ -95,11 +95,13 @@ class Sampler:
         self._fetch = fetch
         self._store = store
         self._part_of = part_of
+        self.texts: Mapping[str, str] = {}
+        """What the exporters said last, by address."""
         self._pods: dict[str, Exporter] = {}
         """By the uid of the pod."""
 
     async def run(self) -> None:
-        self._context.informers.of(PODS).on_change(self._pod_changed)
+        self._context.informers.of(PODS).on_change(self.pod_changed)
         while True:
             await self.sample()
             # A cluster whose time passes quickly is not asked all the time.
@@ -109,6 +111,7 @@ class Sampler:
         free = asyncio.Semaphore(_AT_ONCE)
         sources = self.sources()
         texts = await asyncio.gather(*(self._text(address, free) for address in sources))
+        self.texts = dict(zip(sources, texts, strict=True))
         found = [
             DeviceSample(name, row.values)
             for node, text in zip(sources.values(), texts, strict=True)
@@ -143,7 +146,7 @@ class Sampler:
                 _log.debug("the exporter at %s does not answer: %s", address, error)
                 return ""
 
-    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+    def pod_changed(self, before: Item | None, after: Item | None) -> None:
         if before is not None and (after is None or after.uid != before.uid):
             self._pods.pop(before.uid, None)
         if after is None:

@@ -16,9 +16,9 @@ from shoal.client.item import Obj
 from shoal.controllers.kai.grouping_rules import grouping_of
 from shoal.controllers.kai.grouping_types import GroupingInput, GroupingResult, SubGroup, topology_constraint
 from shoal.controllers.kai.workload_object import WorkloadObject
+from shoal.engine.queues.disciplines.kai.queue_members import DEFAULT_QUEUE
 
 PREFIX = "pg"
-DEFAULT_QUEUE = "default-queue"
 LEGACY_QUEUE_LABEL = "runai/queue"
 _PROJECT, _POOL = "project", "kai.scheduler/node-pool"
 _CLASS_LABEL, _USER = "priorityClassName", "user"

@@ -1,20 +1,22 @@
 """Writes the statuses of KAI's queues and pod groups: usage, requests, pod counts, and why a group waits.
 
-The statuses are written outside the rounds, at most once per second, and only if they changed.
+All of it follows from the last cycle of the discipline and from the facts. The statuses are written outside the cycles,
+at most once per second, and only if they changed. A gang that runs below its minimum has an annotation with the moment
+when that began, so that a successor of this process does not wait for the whole grace again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
 
-from shoal.api.groups.kai import GROUP_ANNOTATION
+from shoal.api.groups.kai import GROUP_ANNOTATION, STALE_ANNOTATION
 from shoal.api.partial import LabeledMeta, PodPhaseStatus
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
@@ -22,21 +24,29 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import PODS, Kind
 from shoal.client.optimistic_update import OptimisticUpdate
-from shoal.controllers.kai.pod_conditions import HeldPodConditions
-from shoal.engine.queues.disciplines.kai.admission_unit import AdmissionUnit, gang_of
-from shoal.engine.queues.disciplines.kai.admission_units import AdmissionUnits
+from shoal.engine.cluster import Cluster
+from shoal.engine.gang_members import Gang
+from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
+from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
 from shoal.engine.queues.disciplines.kai.objects import Queue
-from shoal.engine.queues.disciplines.kai.queue_usage import QueueUsage, add, queue_usage, to_quantities
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
+    POD_SCHEDULING_ERRORS,
     WAITING_FOR_EVICTIONS,
-    not_ready,
-    unschedulable_reason,
 )
-from shoal.engine.queues.facts import Amounts
+from shoal.engine.queues.disciplines.kai.waiting_jobs import (
+    by_name,
+    gang_amounts,
+    is_promised,
+    reason_of,
+    to_quantities,
+    tree_usage,
+    waiting_job,
+)
 
 _EVERY_S = 1.0
 _POOL = "default"
 _MARK = GROUP_ANNOTATION.encode()
+_STALE = STALE_ANNOTATION.encode()
 _INDEX = "kai-group"
 _PHASES = {"Pending": "pending", "Running": "running", "Succeeded": "succeeded", "Failed": "failed"}
 Obj = dict[str, Any]
@@ -51,28 +61,24 @@ _pods = msgspec.json.Decoder(_AnnotatedPod)
 
 
 class KaiStatusWriter:
-    def __init__(
-        self, context: Context, units: AdmissionUnits, nodes: Callable[[], int], awaited: Callable[[], Container[str]]
-    ) -> None:
-        """`nodes` returns the number of nodes; `awaited`: the groups for which other pods are being evicted."""
-        self._awaited = awaited
+    def __init__(self, context: Context, cluster: Cluster, discipline: Fairshare) -> None:
         self._context = context
-        self._units = units
+        self._cluster = cluster
+        self._discipline = discipline
         self._queues: Mapping[str, Queue] = {}
         self._informers: dict[Kind, Informer] = {}
-        self._refused: dict[str, None] = {}
-        """Units that a cycle considered and did not admit."""
         self._changed: dict[str, None] = {}
         """Changed groups (namespace/name)."""
-        self._written: dict[str, tuple[str, str]] = {}
-        """Unit of a group -> the written reason and message."""
+        self._reasons: dict[str, tuple[str, str]] = {}
+        """Gang that waits -> the reason and message, as found last."""
         self._recorded: dict[str, tuple[str, str]] = {}
-        """Unit of a pod without a group -> the recorded reason and message."""
-        self._pod_conditions = HeldPodConditions(context, units, nodes)
+        """Pod without a group -> the recorded reason and message."""
+        self._marked: dict[str, None] = {}
+        """Groups with the annotation that says since when they are below their minimum."""
         self._wake = asyncio.Event()
         self._guarded = OptimisticUpdate(context.api, context.clock, self._wake.set)
         self._is_active = False
-        """False until a round was decided: before that nothing is known."""
+        """False until a cycle was decided: before that nothing is known."""
 
     def follow(self, kind: Kind, informer: Informer) -> None:
         self._informers[kind] = informer
@@ -93,23 +99,18 @@ class KaiStatusWriter:
         """Stops writing until the next round is decided here."""
         self._is_active = False
 
-    def mark_changed(self, unit: str) -> None:
-        """The unit changed."""
-        self._changed[gang_of(unit)] = None
+    def words_of(self, group: str) -> str:
+        """Why a queue holds the pods of a gang back; empty if none does."""
+        gang, cycle = self._cluster.gangs.find(group), self._discipline.last
+        reason = self._reason(cycle, gang) if gang is not None and cycle is not None else None
+        if reason is None or reason[0] == POD_SCHEDULING_ERRORS or not self._is_whole(gang):
+            return ""
+        return ": ".join(reason)
 
-    def mark_refused(self, unit: str) -> None:
-        self._refused[unit] = None
-        self.mark_changed(unit)
-
-    def forget(self, unit: str) -> None:
-        """The unit was admitted."""
-        self._refused.pop(unit, None)
-        self._recorded.pop(unit, None)
-        self._written.pop(unit, None)
-        self.mark_changed(unit)
-
-    def mark_all_refused(self) -> None:
-        self._refused.update({key: None for key, unit in self._units.all.items() if not unit.active})
+    def _is_whole(self, gang: Gang | None) -> bool:
+        cycle = self._discipline.last
+        job = waiting_job(cycle, gang) if cycle is not None and gang is not None else None
+        return job is not None and job.is_ready
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -131,70 +132,110 @@ class KaiStatusWriter:
     def _group_changed(self, _: Item | None, after: Item | None) -> None:
         if after is not None:
             self._changed[f"{after.namespace}/{after.name}"] = None
+            if _STALE in after.data:
+                self._marked[f"{after.namespace}/{after.name}"] = None
 
     async def _write_all(self) -> bool:
-        usage = queue_usage(self._queues, self._units.all.values())
+        cycle = self._discipline.last
+        if cycle is None:
+            return True
         is_done = True
         for item in self._informers.get(KAI_QUEUES, ()):
-            is_done = await self._write(KAI_QUEUES, item, self._of_queue(item.name, usage)) and is_done
-        is_done = await self._write_groups(usage) and is_done
-        self._record_pod_events(usage)
-        return await self._pod_conditions.write(self._refused, partial(self._reason, usage=usage)) and is_done
+            is_done = await self._write(KAI_QUEUES, item, self._of_queue(cycle, item.name)) and is_done
+        if not cycle.state.is_cut:
+            # In a backlog most jobs wait for the next cycle only.
+            self._find_reasons(cycle)
+        is_done = await self._mark_stale() and is_done
+        is_done = await self._write_groups(cycle) and is_done
+        self._record_pod_events()
+        return is_done
 
-    async def _write_groups(self, usage: QueueUsage) -> bool:
+    def _find_reasons(self, cycle: FairshareCycle) -> None:
+        """Of the gangs that wait: each whose reason is another one than before is written again."""
+        found: dict[str, tuple[str, str]] = {}
+        for gang in self._cluster.gangs:
+            reason = self._reason(cycle, gang)
+            if reason is not None:
+                found[gang.name] = reason
+        for name in found.keys() | self._reasons.keys():
+            if found.get(name) != self._reasons.get(name):
+                self._changed[name] = None
+        self._reasons = found
+
+    def _reason(self, cycle: FairshareCycle | None, gang: Gang) -> tuple[str, str] | None:
+        """None for a gang that does not wait, or in no queue."""
+        if cycle is None or gang.facts is None or not gang.facts.queue:
+            return None
+        if is_promised(self._cluster, gang):
+            return WAITING_FOR_EVICTIONS
+        job = waiting_job(cycle, gang)
+        if job is None or (job.exist > len(job.waiting) and not job.is_ready):
+            return None
+        return reason_of(self._queues, job, tree_usage(cycle.tree))
+
+    async def _write_groups(self, cycle: FairshareCycle) -> bool:
         """Writes only changed groups: each pod of KAI has a group, and there may be ten thousand."""
         groups = self._informers.get(KAI_POD_GROUPS)
-        for key in self._refused:
-            unit = self._units.all.get(key)
-            # The free quota of a queue changes with other units.
-            if unit is not None and unit.waiting and self._written.get(key) != self._reason(unit, usage):
-                self.mark_changed(key)
         changed, self._changed = self._changed, {}
         for name in changed:
             item = groups.get(*name.split("/", 1)) if groups is not None else None
             if item is None:
                 continue
-            if not await self._write(KAI_POD_GROUPS, item, self._of_group(item, self._units.of_gang(name), usage)):
+            if not await self._write(KAI_POD_GROUPS, item, self._of_group(cycle, item, name)):
                 self._changed[name] = None
         return not self._changed
 
-    def _of_queue(self, name: str, usage: QueueUsage) -> Obj:
+    async def _mark_stale(self) -> bool:
+        """Record on each group since when it runs below its minimum."""
+        groups, stale = self._informers.get(KAI_POD_GROUPS), self._discipline.stale_since_s
+        is_done = True
+        for name in dict.fromkeys((*stale, *self._marked)):
+            item = groups.get(*name.split("/", 1)) if groups is not None else None
+            wanted = _text(stale[name]) if name in stale else None
+            if item is None or (item.obj()["metadata"].get("annotations") or {}).get(STALE_ANNOTATION) == wanted:
+                if wanted is None:
+                    self._marked.pop(name, None)
+                continue
+            body = {"metadata": {"annotations": {STALE_ANNOTATION: wanted}}}
+            is_done = await self._guarded.merged(KAI_POD_GROUPS, item, body) and is_done
+        return is_done
+
+    def _of_queue(self, cycle: FairshareCycle, name: str) -> Obj:
         below = sorted(queue.name for queue in self._queues.values() if queue.spec.parent_queue == name)
+        node = cycle.tree.nodes.get(name)
+        amounts = (
+            {}
+            if node is None
+            else {
+                "allocated": by_name(node.allocated),
+                "allocatedNonPreemptible": by_name(node.non_preemptible),
+                "requested": by_name(node.requested),
+            }
+        )
         found: Obj = {
-            what: to_quantities(usage.get((name, what), {}))
-            for what in ("allocated", "allocatedNonPreemptible", "requested")
+            what: to_quantities(amounts.get(what, {})) for what in ("allocated", "allocatedNonPreemptible", "requested")
         }
         return found | ({"childQueues": below} if below else {"childQueues": None})
 
-    def _of_group(self, item: Item, units: list[AdmissionUnit], usage: QueueUsage) -> Obj:
+    def _of_group(self, cycle: FairshareCycle, item: Item, name: str) -> Obj:
         phases = Counter(
             _pods.decode(pod.data).status.phase
             for pod in self._context.informers.of(PODS).index(_INDEX, _group_of)[f"{item.namespace}/{item.name}"]
         )
-        allocated, requested, non_preemptible = Amounts(), Amounts(), Amounts()
-        for unit in units:
-            held = unit.amounts(unit.active.values())
-            add(allocated, held)
-            add(requested, held)
-            add(requested, unit.amounts(unit.waiting.values()))
-            add(non_preemptible, held if unit.is_non_preemptible else {})
+        gang, job = self._cluster.gangs.find(name), cycle.jobs.get(name)
+        held, wanted = gang_amounts(self._cluster, cycle.amounts, gang) if gang is not None else ((), ())
+        is_fixed = job is not None and not job.is_preemptible
         found: Obj = {field: phases.get(phase, 0) for phase, field in _PHASES.items()}
         found["resourcesStatus"] = {
-            "allocated": to_quantities(allocated),
-            "allocatedNonPreemptible": to_quantities(non_preemptible),
-            "requested": to_quantities(requested),
+            "allocated": _quantities(held),
+            "allocatedNonPreemptible": _quantities(held if is_fixed else ()),
+            "requested": _quantities(wanted),
         }
-        waiting = next((unit for unit in units if self._is_refused(unit)), None)
-        found["schedulingConditions"] = None if waiting is None else [self._condition(item, waiting, usage)]
+        reason = self._reasons.get(name)
+        found["schedulingConditions"] = None if reason is None else [self._condition(item, *reason)]
         return found
 
-    def _is_refused(self, unit: AdmissionUnit) -> bool:
-        if not unit.waiting:
-            return False
-        return unit.key in self._refused or not (unit.active or unit.is_ready)
-
-    def _condition(self, item: Item, unit: AdmissionUnit, usage: QueueUsage) -> Obj:
-        reason, message = self._written[unit.key] = self._reason(unit, usage)
+    def _condition(self, item: Item, reason: str, message: str) -> Obj:
         known = (item.obj().get("status") or {}).get("schedulingConditions") or [{}]
         result = (known[-1].get("reason"), known[-1].get("message")) == (reason, message)
         return {
@@ -208,36 +249,21 @@ class KaiStatusWriter:
             "lastTransitionTime": known[-1]["lastTransitionTime"] if result else self._context.clock.text(),
         }
 
-    def _reason(self, unit: AdmissionUnit, usage: QueueUsage) -> tuple[str, str]:
-        def held(queue: str, non_preemptible: bool) -> Amounts:
-            return usage.get((queue, "allocatedNonPreemptible" if non_preemptible else "allocated"), {})
-
-        if not unit.is_ready:
-            return not_ready(unit.pod_count, unit.spec.minimum or 0)
-        if unit.spec.name in self._awaited():
-            return WAITING_FOR_EVICTIONS
-        requested = unit.amounts(unit.waiting.values())
-        return unschedulable_reason(
-            self._queues, unit.spec.queue, requested, held, is_non_preemptible=unit.is_non_preemptible
-        )
-
-    def _record_pod_events(self, usage: QueueUsage) -> None:
+    def _record_pod_events(self) -> None:
         """Records an Event about each waiting pod without a group, whenever the reason changes."""
-        for key in list(self._refused):
-            unit = self._units.all.get(key)
-            if unit is None or not unit.waiting:
-                self.forget(key)
+        for key in [key for key in self._recorded if key not in self._reasons]:
+            del self._recorded[key]
+        for key, reason in self._reasons.items():
+            gang = self._cluster.gangs.find(key)
+            if gang is None or key not in gang.waiting or self._recorded.get(key) == reason:
                 continue
-            result = self._reason(unit, usage)
-            if unit.spec.name not in unit.waiting or self._recorded.get(key) == result:
-                continue
-            self._recorded[key] = result
-            namespace, _, name = unit.spec.name.partition("/")
+            self._recorded[key] = reason
+            namespace, _, name = key.partition("/")
             item = self._context.informers.of(PODS).get(namespace, name)
             if item is not None:
                 meta = {"name": name, "namespace": namespace, "uid": item.uid}
                 regarding = {"kind": PODS.name, "apiVersion": PODS.api_version, "metadata": meta}
-                self._context.events.record(regarding, "Unschedulable", f"{result[0]}: {result[1]}", type_="Warning")
+                self._context.events.record(regarding, "Unschedulable", ": ".join(reason), type_="Warning")
 
     async def _write(self, kind: Kind, item: Item, wanted: Obj) -> bool:
         before = item.obj().get("status") or {}
@@ -251,10 +277,12 @@ class KaiStatusWriter:
         return await self._guarded.merged(kind, item, {"status": body}, "status")
 
 
-def has_succeeded(context: Context, group: str) -> bool:
-    """Whether a pod of the group has succeeded."""
-    pods = context.informers.of(PODS).index(_INDEX, _group_of)[group]
-    return any(_pods.decode(pod.data).status.phase == "Succeeded" for pod in pods)
+def _text(moment_s: float) -> str:
+    return datetime.fromtimestamp(moment_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _quantities(amounts: Sequence[int]) -> dict[str, str]:
+    return to_quantities(by_name(amounts)) if amounts else {}
 
 
 def _group_of(item: Item) -> list[str]:

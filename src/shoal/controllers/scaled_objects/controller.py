@@ -7,7 +7,7 @@ anew when it asks (`metric_source.py`). Where KEDA itself runs, nothing is done.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -30,25 +30,22 @@ from shoal.autoscale.scaled_objects.spec import (
     ScaledObjectSpec,
     ScaledObjectStatus,
 )
-from shoal.autoscale.scaled_objects.triggers import ReadTrigger, TriggerError
+from shoal.autoscale.scaled_objects.trigger_metadata import TriggerError
+from shoal.autoscale.scaled_objects.trigger_sources import ReadTrigger
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import SCALED_OBJECTS
-from shoal.client.item import Item, Key, Obj
+from shoal.client.item import Key, Obj
 from shoal.client.kind import AUTOSCALERS, PODS, Kind
-from shoal.client.loop import Loop
 from shoal.client.port import SilentGroupError
 from shoal.client.refusals import NotFoundError
 from shoal.client.scaling import ScalingApi
-from shoal.controllers.scaled_objects.conditions import with_conditions
+from shoal.controllers.scaled_objects.keda_objects import IsRunning, KedaObjects
 from shoal.controllers.scaled_objects.metric_source import MetricSource
 from shoal.controllers.scaled_objects.namespace_facts import NamespaceReader
 from shoal.units.errors import ConflictError, ShoalError, TemporaryError, UserError
 
 FINALIZER = "finalizer.keda.sh"
 _FAILED = "ScaledObjectCheckFailed"
-LOOK_AGAIN_S = 60.0
-IsRunning = Callable[[], Awaitable[bool]]
-"""Whether KEDA itself runs in the cluster."""
 
 
 class _Read(Struct, frozen=True):
@@ -65,39 +62,25 @@ class _Read(Struct, frozen=True):
 class ScaledObjects:
     def __init__(self, context: Context, api: ScalingApi, source: MetricSource, keda_runs: IsRunning) -> None:
         self.name = context.name
-        self._keda_runs = keda_runs
         self._context = context
         self._api = api
         self._source = source
-        self._items = context.informers.of(SCALED_OBJECTS)
         self._autoscalers = context.informers.of(AUTOSCALERS)
         self._facts = NamespaceReader(context)
         self._kinds: dict[tuple[str, str], Kind] = {}
-        self._loop = Loop(context, self.reconcile)
-        self._loop.need(SCALED_OBJECTS, AUTOSCALERS, PODS)
-        self._items.on_change(self._changed)
+        self._objects = KedaObjects(context, SCALED_OBJECTS, keda_runs, self._reconcile)
+        self._objects.need(AUTOSCALERS, PODS)
+        self._objects.on_end(source.forget)
 
     async def run(self) -> None:
-        await self._loop.run()
+        await self._objects.run()
 
-    def _changed(self, before: Item | None, after: Item | None) -> None:
-        item = after or before
-        if item is not None and (before is None or after is None or _wanted(before) != _wanted(after)):
-            self._loop.wake(item.key)
-
-    async def reconcile(self, key: Key) -> float | None:
-        item = self._items.get(*key)
-        if item is None:
-            self._source.forget(key)
-            return None
-        if await self._keda_runs():
-            return LOOK_AGAIN_S
-        obj = {**item.obj(), "kind": SCALED_OBJECTS.name, "apiVersion": SCALED_OBJECTS.api_version}
+    async def _reconcile(self, key: Key, obj: Obj) -> float | None:
         try:
             spec = msgspec.convert(obj.get("spec") or {}, ScaledObjectSpec)
             status = msgspec.convert(obj.get("status") or {}, ScaledObjectStatus)
         except msgspec.ValidationError as error:
-            await self._write(obj, {}, [Condition("Ready", "False", _FAILED, str(error))])
+            await self._objects.write(obj, {}, [Condition("Ready", "False", _FAILED, str(error))])
             return None
         annotations = obj["metadata"].get("annotations") or {}
         read = _Read(key, obj, spec, status, annotations, self._context.clock.now().replace(microsecond=0))
@@ -123,8 +106,8 @@ class ScaledObjects:
             raise
         except (TriggerError, ShoalError) as error:
             words = error.what if isinstance(error, ShoalError) else str(error)
-            self._event(read.obj, _FAILED, words, "Warning")
-            await self._write(read.obj, {}, [Condition("Ready", "False", _FAILED, words)])
+            self._objects.event(read.obj, _FAILED, words, is_warning=True)
+            await self._objects.write(read.obj, {}, [Condition("Ready", "False", _FAILED, words)])
             return
         size = (scale.get("spec") or {}).get("replicas") or 0
         fields: Obj = {"scaleTargetKind": f"{kind.api_version}.{kind.name}", "hpaName": ""}
@@ -148,7 +131,14 @@ class ScaledObjects:
         verdict = admitted(named, await self._facts.facts(read.key, read.spec))
         if verdict.message:
             raise UserError(verdict.message)
-        return await self._source.values.read(read.spec, read.key[0])
+        target = read.spec.scale_target_ref
+
+        async def pod_spec() -> Obj:
+            found = (await self._context.api.get(await self._kind(read.spec), read.key[0], target.name)).obj()
+            return ((found.get("spec") or {}).get("template") or {}).get("spec") or {}
+
+        container = target.env_source_container_name
+        return await self._source.values.read(read.spec.triggers, read.key, pod_spec, container)
 
     async def _scaled(self, read: _Read, kind: Kind, scale: Obj, polled: Polled, fields: Obj) -> None:
         created = datetime.fromisoformat(read.obj["metadata"]["creationTimestamp"])
@@ -168,10 +158,12 @@ class ScaledObjects:
         if polled.has_fallback is not None:
             conditions.append(_fallback(polled.has_fallback))
         conditions.append(Condition("Paused", "False", "ScaledObjectUnpaused", "ScaledObject is unpaused"))
+        for name, words in polled.errors.items():
+            self._objects.event(read.obj, "KEDAScalerFailed", f"{name}: {words}", is_warning=True)
         if (health := self._health(read.key[0], fields["hpaName"])) is not None:
             conditions.append(health)
         fields["health"] = {name: msgspec.to_builtins(one) for name, one in polled.health.items()}
-        await self._write(read.obj, fields, conditions)
+        await self._objects.write(read.obj, fields, conditions)
 
     async def _rescaled(
         self, read: _Read, kind: Kind, scale: Obj, decision: ActivationDecision, active: Sequence[str]
@@ -187,13 +179,13 @@ class ScaledObjects:
         except ShoalError as error:
             reason = f"{decision.reason or 'KEDAScaleTargetActivated'}"
             failed = reason.replace("Deactivated", "DeactivationFailed").replace("Activated", "ActivationFailed")
-            self._event(read.obj, failed, f"Failed to scale {what}: {error}", "Warning")
+            self._objects.event(read.obj, failed, f"Failed to scale {what}: {error}", is_warning=True)
             return str(error)
         if decision.reason == "KEDAScaleTargetActivated":
             why = ";".join(active) or "forced activation annotation"
-            self._event(read.obj, decision.reason, f"Scaled {what}, triggered by {why}", "Normal")
+            self._objects.event(read.obj, decision.reason, f"Scaled {what}, triggered by {why}")
         elif decision.reason:
-            self._event(read.obj, decision.reason, f"Deactivated {what}", "Normal")
+            self._objects.event(read.obj, decision.reason, f"Deactivated {what}")
         return ""
 
     async def _paused(self, read: _Read, kind: Kind, scale: Obj, size: int | None, fields: Obj) -> None:
@@ -203,7 +195,7 @@ class ScaledObjects:
             await self._api.rescale(kind, {**scale, "spec": {"replicas": size}})
         fields["pausedReplicaCount"] = size
         paused = Condition("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused")
-        await self._write(read.obj, fields, [paused])
+        await self._objects.write(read.obj, fields, [paused])
 
     # -- the autoscaler ---------------------------------------------------------------------------------------------
 
@@ -259,7 +251,7 @@ class ScaledObjects:
         meta["finalizers"] = [one for one in meta["finalizers"] if one != FINALIZER]
         await self._context.api.update(SCALED_OBJECTS, read.obj)
 
-    # -- writes -----------------------------------------------------------------------------------------------------
+    # -- the target -------------------------------------------------------------------------------------------------
 
     async def _kind(self, spec: ScaledObjectSpec) -> Kind:
         group_version, _, name = spec.scale_target_ref.group_version_kind().rpartition(".")
@@ -274,16 +266,6 @@ class ScaledObjects:
             raise UserError(f'no matches for kind "{name}" in group "{group}"')
         return self._kinds[group, name]
 
-    async def _write(self, obj: Obj, fields: Obj, conditions: Sequence[Condition]) -> None:
-        before = obj.get("status") or {}
-        status = {key: value for key, value in {**before, **fields}.items() if value not in (None, "", {})}
-        status["conditions"] = with_conditions(before.get("conditions") or (), conditions)
-        if status != before:
-            await self._context.api.update(SCALED_OBJECTS, {**obj, "status": status}, "status")
-
-    def _event(self, obj: Obj, reason: str, words: str, type_: str) -> None:
-        self._context.events.record(obj, reason, words, type_="Warning" if type_ == "Warning" else "Normal")
-
 
 def _fallback(is_on: bool) -> Condition:
     if is_on:
@@ -291,12 +273,6 @@ def _fallback(is_on: bool) -> Condition:
             "Fallback", "True", "FallbackExists", "At least one trigger is falling back on this scaled object"
         )
     return Condition("Fallback", "False", "NoFallbackFound", "No fallbacks are active on this scaled object")
-
-
-def _wanted(item: Item) -> object:
-    obj = item.obj()
-    meta = obj["metadata"]
-    return obj.get("spec"), meta.get("annotations"), meta.get("deletionTimestamp"), meta.get("finalizers")
 
 
 def _covers(present: Obj, wanted: Obj) -> bool:

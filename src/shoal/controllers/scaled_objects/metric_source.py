@@ -16,11 +16,12 @@ from shoal.autoscale.replicas.samples import is_ready
 from shoal.autoscale.scaled_objects.fallback import TargetSize
 from shoal.autoscale.scaled_objects.polling import Polled, combined
 from shoal.autoscale.scaled_objects.spec import ScaledObjectSpec
-from shoal.autoscale.scaled_objects.triggers import OWNER_LABEL, ReadTrigger
+from shoal.autoscale.scaled_objects.trigger_sources import ReadTrigger
+from shoal.autoscale.scaled_objects.triggers import OWNER_LABEL
 from shoal.client.context import Context
 from shoal.client.item import Key, Obj
 from shoal.client.kind import PODS
-from shoal.controllers.scaled_objects.http_source import HttpSource
+from shoal.controllers.scaled_objects.sources.http import HttpSource
 from shoal.controllers.scaled_objects.trigger_values import TriggerValues
 from shoal.units.errors import TemporaryError, UserError
 

@@ -24,18 +24,16 @@ from shoal.autoscale.scaled_objects.scaled_jobs import (
     new_jobs,
     surplus_jobs,
 )
-from shoal.autoscale.scaled_objects.spec import USUAL_POLLING_S, ScaledObjectSpec
-from shoal.autoscale.scaled_objects.triggers import TriggerError
+from shoal.autoscale.scaled_objects.spec import USUAL_POLLING_S
+from shoal.autoscale.scaled_objects.trigger_metadata import TriggerError
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import SCALED_JOBS
-from shoal.client.item import Item, Key, Obj
+from shoal.client.item import Key, Obj
 from shoal.client.kind import JOBS, PODS
-from shoal.client.loop import Loop
 from shoal.client.owned_pods.pod_view import pod_view
 from shoal.client.port import Deletion
 from shoal.client.refusals import NotFoundError
-from shoal.controllers.scaled_objects.conditions import with_conditions
-from shoal.controllers.scaled_objects.controller import LOOK_AGAIN_S, IsRunning
+from shoal.controllers.scaled_objects.keda_objects import IsRunning, KedaObjects
 from shoal.controllers.scaled_objects.trigger_values import TriggerValues
 
 _FAILED = "ScaledJobCheckFailed"
@@ -62,45 +60,35 @@ class ScaledJobs:
         self.name = context.name
         self._context = context
         self._values = values
-        self._keda_runs = keda_runs
-        self._items = context.informers.of(SCALED_JOBS)
         self._jobs = context.informers.of(JOBS).index("namespace", lambda item: (item.namespace,))
         self._pods = context.informers.of(PODS).index("namespace", lambda item: (item.namespace,))
-        self._loop = Loop(context, self.reconcile)
-        self._loop.need(SCALED_JOBS, JOBS, PODS)
-        self._items.on_change(self._changed)
+        self._objects = KedaObjects(context, SCALED_JOBS, keda_runs, self._reconcile)
+        self._objects.need(JOBS, PODS)
 
     async def run(self) -> None:
-        await self._loop.run()
+        await self._objects.run()
 
-    def _changed(self, before: Item | None, after: Item | None) -> None:
-        item = after or before
-        if item is not None and (before is None or after is None or _wanted(before) != _wanted(after)):
-            self._loop.wake(item.key)
-
-    async def reconcile(self, key: Key) -> float | None:
-        item = self._items.get(*key)
-        if item is None:
-            return None
-        if await self._keda_runs():
-            return LOOK_AGAIN_S
-        obj = {**item.obj(), "kind": SCALED_JOBS.name, "apiVersion": SCALED_JOBS.api_version}
+    async def _reconcile(self, key: Key, obj: Obj) -> float | None:
         if "deletionTimestamp" in obj["metadata"]:
             return None
         try:
             spec = msgspec.convert(obj.get("spec") or {}, ScaledJobSpec)
+
+            async def pod_spec() -> Obj:
+                return (spec.job_target_ref.get("template") or {}).get("spec") or {}
+
             if fault := trigger_fault(spec.triggers):
                 raise TriggerError(fault)
-            triggers = await self._values.read(ScaledObjectSpec(triggers=spec.triggers), key[0])
+            triggers = await self._values.read(spec.triggers, key, pod_spec, spec.env_source_container_name)
             if not all(one.name for one in triggers):
                 raise TriggerError("cpu and memory triggers scale no Jobs")
         except (msgspec.ValidationError, TriggerError) as error:
-            self._event(obj, _FAILED, str(error), is_warning=True)
-            await self._write(obj, {}, [Condition("Ready", "False", _FAILED, str(error))])
+            self._objects.event(obj, _FAILED, str(error), is_warning=True)
+            await self._objects.write(obj, {}, [Condition("Ready", "False", _FAILED, str(error))])
             return float(USUAL_POLLING_S)
         if is_paused({name: text for name, text in _annotations(obj).items() if name == PAUSED}):
             paused = Condition("Paused", "True", "ScaledJobPaused", "ScaledJob is paused")
-            await self._write(obj, {}, [paused])
+            await self._objects.write(obj, {}, [paused])
             return float(spec.polling_interval or USUAL_POLLING_S)
         now = self._context.clock.now().replace(microsecond=0)
         polled = [await self._values.poll(one, key[0], now) for one in triggers]
@@ -117,7 +105,7 @@ class ScaledJobs:
         counts = self._counts(key[0], spec, [one for one in jobs if one.end() is None])
         created = await self._created(obj, spec, new_jobs(spec, demand, counts))
         if created:
-            self._event(obj, "KEDAJobsCreated", f"Created {created} jobs")
+            self._objects.event(obj, "KEDAJobsCreated", f"Created {created} jobs")
         await self._cleaned(key[0], spec, jobs)
         fields: Obj = {
             "externalMetricNames": [one.trigger.name for one in polled],
@@ -126,7 +114,9 @@ class ScaledJobs:
         if demand.is_active:
             fields["lastActiveTime"] = self._context.clock.text()
         errors = [one.reading.error for one in polled if one.reading.error]
-        await self._write(obj, fields, _conditions(demand, errors))
+        for words in errors:
+            self._objects.event(obj, "KEDAScalerFailed", words, is_warning=True)
+        await self._objects.write(obj, fields, _conditions(demand, errors))
 
     async def _created(self, obj: Obj, spec: ScaledJobSpec, count: int) -> int:
         for _ in range(count):
@@ -166,18 +156,6 @@ class ScaledJobs:
                 found.add(pod.metadata.labels.get(_JOB_NAME, ""))
         return found
 
-    # -- writes -----------------------------------------------------------------------------------------------------
-
-    async def _write(self, obj: Obj, fields: Obj, conditions: Sequence[Condition]) -> None:
-        before = obj.get("status") or {}
-        status = {**before, **fields}
-        status["conditions"] = with_conditions(before.get("conditions") or (), conditions)
-        if status != before:
-            await self._context.api.update(SCALED_JOBS, {**obj, "status": status}, "status")
-
-    def _event(self, obj: Obj, reason: str, words: str, *, is_warning: bool = False) -> None:
-        self._context.events.record(obj, reason, words, type_="Warning" if is_warning else "Normal")
-
 
 def _conditions(demand: JobDemand, errors: Sequence[str]) -> list[Condition]:
     words = "ScaledJob is defined correctly and is ready for scaling"
@@ -199,11 +177,6 @@ def _conditions(demand: JobDemand, errors: Sequence[str]) -> list[Condition]:
 def _annotations(obj: Obj) -> dict[str, str]:
     found: dict[str, str] = obj["metadata"].get("annotations") or {}
     return found
-
-
-def _wanted(item: Item) -> object:
-    obj = item.obj()
-    return obj.get("spec"), obj["metadata"].get("annotations")
 
 
 def scaled_job_controller(context: Context, values: TriggerValues, keda_runs: IsRunning) -> Controller:

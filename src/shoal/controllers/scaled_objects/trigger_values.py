@@ -2,90 +2,58 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 
 from shoal.api.pod_phases import TERMINAL_PHASES
-from shoal.autoscale.scaled_objects.answers import AnswerError, api_value, prometheus_value
+from shoal.autoscale.scaled_objects.answers import AnswerError
 from shoal.autoscale.scaled_objects.cron import CronError, CronWindow, cron_activity
+from shoal.autoscale.scaled_objects.external_scaler import EXTERNAL_TYPES, external_triggers
 from shoal.autoscale.scaled_objects.fallback import ScalerReading
 from shoal.autoscale.scaled_objects.polling import PolledTrigger
-from shoal.autoscale.scaled_objects.spec import ScaledObjectSpec, Trigger
-from shoal.autoscale.scaled_objects.triggers import (
-    ApiValue,
-    PodCount,
-    PrometheusQuery,
-    ReadTrigger,
-    RedisList,
-    TriggerError,
-    read_trigger,
-)
+from shoal.autoscale.scaled_objects.spec import Trigger
+from shoal.autoscale.scaled_objects.trigger_metadata import LONGEST_TIMEOUT_S, TriggerError
+from shoal.autoscale.scaled_objects.trigger_sources import ExternalScalerMetric, PodCount, ReadTrigger
+from shoal.autoscale.scaled_objects.triggers import read_trigger
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import CLUSTER_TRIGGER_AUTHENTICATIONS, TRIGGER_AUTHENTICATIONS
-from shoal.client.kind import CONFIG_MAPS, PODS, SECRETS, Kind
+from shoal.client.item import Key
+from shoal.client.kind import PODS
 from shoal.client.owned_pods.pod_view import pod_view
-from shoal.client.refusals import NotFoundError
-from shoal.controllers.scaled_objects.http_source import HttpSource
-from shoal.controllers.scaled_objects.redis_source import redis_length
-from shoal.units.errors import ShoalError
-
-_CLUSTER_NAMESPACE = "keda"
-"""Of the Secrets that a ClusterTriggerAuthentication names."""
-_NOT_SUPPORTED = ("podIdentity", "env", "hashiCorpVault", "azureKeyVault", "gcpSecretManager", "awsSecretManager")
+from shoal.controllers.scaled_objects.sources.http import HttpSource
+from shoal.controllers.scaled_objects.sources.values import FoundValue, SourceValues
+from shoal.controllers.scaled_objects.trigger_parameters import FindPodSpec, TriggerParameters
+from shoal.units.errors import ShoalError, TemporaryError
 
 
 class TriggerValues:
     def __init__(self, context: Context, http: HttpSource) -> None:
         self._context = context
-        self._http = http
+        self._sources = SourceValues(http, context.clock)
         self._pods = context.informers.of(PODS).index("namespace", lambda item: (item.namespace,))
 
-    # -- settings ---------------------------------------------------------------------------------------------------
-
-    async def read(self, spec: ScaledObjectSpec, namespace: str) -> list[ReadTrigger]:
-        """Raises TriggerError."""
-        return [
-            read_trigger(trigger, index, namespace, await self._parameters(trigger, namespace))
-            for index, trigger in enumerate(spec.triggers)
-        ]
-
-    async def _parameters(self, trigger: Trigger, namespace: str) -> dict[str, str]:
-        reference = trigger.authentication_ref
-        if reference is None:
-            return {}
-        is_cluster = reference.kind == "ClusterTriggerAuthentication"
-        kind = CLUSTER_TRIGGER_AUTHENTICATIONS if is_cluster else TRIGGER_AUTHENTICATIONS
-        try:
-            found = (await self._context.api.get(kind, "" if is_cluster else namespace, reference.name)).obj()
-        except NotFoundError:
-            raise TriggerError(f"error getting {kind.name} {reference.name}: it does not exist") from None
-        spec = found.get("spec") or {}
-        for name in _NOT_SUPPORTED:
-            if spec.get(name) and (name != "podIdentity" or spec[name].get("provider") not in ("", "none", None)):
-                raise TriggerError(f"{kind.name} {reference.name}: {name} is not supported")
-        where = _CLUSTER_NAMESPACE if is_cluster else namespace
-        values: dict[str, str] = {}
-        for source, key in ((SECRETS, "secretTargetRef"), (CONFIG_MAPS, "configMapTargetRef")):
-            for one in spec.get(key) or ():
-                values[one["parameter"]] = await self._value(source, where, one["name"], one["key"])
-        return values
-
-    async def _value(self, kind: Kind, namespace: str, name: str, key: str) -> str:
-        try:
-            data = (await self._context.api.get(kind, namespace, name)).obj().get("data") or {}
-        except NotFoundError:
-            raise TriggerError(f"{kind.name} {namespace}/{name} does not exist") from None
-        if key not in data:
-            raise TriggerError(f"{kind.name} {namespace}/{name} has no key {key}")
-        if kind == CONFIG_MAPS:
-            return str(data[key])
-        try:
-            return base64.b64decode(data[key]).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            raise TriggerError(f"key {key} of {kind.name} {namespace}/{name} is no text") from None
-
-    # -- values -----------------------------------------------------------------------------------------------------
+    async def read(
+        self, triggers: Sequence[Trigger], owner: Key, pod_spec: FindPodSpec, container: str = ""
+    ) -> list[ReadTrigger]:
+        """`container`: whose environment the triggers name. Raises TriggerError, or TemporaryError of a server that
+        names its metrics itself."""
+        parameters = TriggerParameters(self._context.api, owner[0], pod_spec, container)
+        found: list[ReadTrigger] = []
+        for index, trigger in enumerate(triggers):
+            authentication = await parameters.authentication(trigger)
+            environment = await parameters.environment(trigger)
+            read = read_trigger(trigger, index, owner[0], authentication, environment)
+            if trigger.type in EXTERNAL_TYPES and isinstance(read.source, ExternalScalerMetric):
+                try:
+                    targets = await self._sources.targets(read.source.scaler, owner)
+                except TemporaryError as error:
+                    # The size stays as it is: without its metrics the trigger asks for nothing.
+                    raise TriggerError(error.what) from None
+                found += external_triggers(trigger, read, owner[1], targets)
+            else:
+                self._sources.check(read.source)
+                found.append(read)
+        return found
 
     async def poll(self, trigger: ReadTrigger, namespace: str, now: datetime) -> PolledTrigger:
         """Triggers that the autoscaler reads itself are active."""
@@ -98,20 +66,18 @@ class TriggerValues:
                 return PolledTrigger(trigger, ScalerReading(error=str(error)), False)
             return PolledTrigger(trigger, ScalerReading(found.value * 1000), found.is_active)
         try:
-            value = await self._value_of(trigger.source, namespace)
-        except (AnswerError, ShoalError) as error:
+            if isinstance(trigger.source, PodCount):
+                value = FoundValue(float(self._count(trigger.source, namespace)))
+            else:
+                async with asyncio.timeout(LONGEST_TIMEOUT_S):
+                    value = await self._sources.value(trigger.source, namespace, now)
+        except TimeoutError:
+            words = f"the server of the trigger did not answer in {LONGEST_TIMEOUT_S:g} s"
+            return PolledTrigger(trigger, ScalerReading(error=words), False)
+        except (AnswerError, TriggerError, ShoalError) as error:
             return PolledTrigger(trigger, ScalerReading(error=str(error)), False)
-        return PolledTrigger(trigger, ScalerReading(round(max(value, 0.0) * 1000)), value > trigger.activation)
-
-    async def _value_of(self, source: PodCount | PrometheusQuery | ApiValue | RedisList, namespace: str) -> float:
-        if isinstance(source, PodCount):
-            return float(self._count(source, namespace))
-        if isinstance(source, RedisList):
-            return float(await redis_length(source))
-        body = await self._http.get(source.request)
-        if isinstance(source, PrometheusQuery):
-            return prometheus_value(body, ignores_null=source.ignores_null)
-        return api_value(body, source.form, source.location)
+        reading = ScalerReading(round(max(value.value, 0.0) * 1000))
+        return PolledTrigger(trigger, reading, value.is_active(trigger.activation))
 
     def _count(self, source: PodCount, namespace: str) -> int:
         pods = [pod_view(item) for item in self._pods[namespace]]

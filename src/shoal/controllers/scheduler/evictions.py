@@ -86,9 +86,10 @@ class Evictions:
             condition = f"{view.scheduler}: moving to another node to make room for {ending.beneficiary}"
             words = f"Moved away from node {ending.source} to make room for {ending.beneficiary}"
             event = "Moved", f"{words}; there is room for its successor on {ending.target}"
-        elif ending.code is Code.GANG_TOO_SMALL:
-            condition = f"{view.scheduler}: too few pods of its group {ending.beneficiary} are left"
-            event = "StaleJob", f"Ended: pod group {ending.beneficiary} has been below its minimum for too long"
+        elif ending.code is Code.STALE:
+            group = view.event.who.group if view.event is not None else ""
+            condition = f"{view.scheduler}: too few pods of its group {group} are left"
+            event = "StaleJob", f"Ended: pod group {group} has been below its minimum for too long"
         else:
             condition = f"{self._preemptor(ending.beneficiary, view)}: preempting to accommodate a higher priority pod"
             node = view.node or self._node_of(ending.pod)

@@ -90,6 +90,8 @@ class RefusalMessages:
         """The message on each of its waiting pods; empty where it could run by now."""
         cluster, placement = self._scheduling.cluster, self._scheduling.placement
         self.made += 1
+        if words := self._scheduling.queue_words(gang.name):
+            return words
         placement.renew()
         story = group_evidence(Fitter(placement, Ledger(cluster), 0), gang)
         pod = story.pod or next(iter(gang.waiting), "")

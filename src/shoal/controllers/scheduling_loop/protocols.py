@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from shoal.engine.cluster import Cluster
+from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
@@ -63,6 +64,23 @@ class AdmissionDiscipline(Protocol):
         ...
 
 
+class QueueDiscipline(Protocol):
+    """Decides in the scheduling cycle about the pods of its queues, by steps that come before those of the loop."""
+
+    def steps(self) -> Sequence[Step]:
+        """The steps of the next cycle; none while the project that owns the queues decides itself. The first one only
+        reads the jobs."""
+        ...
+
+    def keep(self, state: CycleState) -> None:
+        """Leave the gangs of its queues to the next cycle. Takes the place of its steps after one of them failed."""
+        ...
+
+    def words_of(self, group: str) -> str:
+        """Why a queue holds the group back; empty if none does."""
+        ...
+
+
 class PodViews(Protocol):
     """The last seen pods."""
 
@@ -87,4 +105,8 @@ class SchedulerState(Protocol):
 
     def wake(self) -> None:
         """Request a cycle."""
+        ...
+
+    def queue_words(self, group: str) -> str:
+        """Why a queue discipline holds the group back; empty if none does."""
         ...

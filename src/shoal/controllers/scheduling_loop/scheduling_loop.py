@@ -26,6 +26,7 @@ from shoal.client.clock import Clock
 from shoal.client.supervise import supervised
 from shoal.controllers.scheduling_loop.cycle_size import CycleSize
 from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline, PlanExecutor
+from shoal.controllers.scheduling_loop.queue_steps import QueueSteps
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import STEPS, cycle
 from shoal.engine.cycle_state import Step
@@ -71,6 +72,7 @@ class SchedulingLoop:
         self.watched = make_world(self.wake)
         self.executors: Sequence[PlanExecutor] = ()
         self.discipline: AdmissionDiscipline | None = None
+        self.queue_steps = QueueSteps(settings.stopwatch)
         self.rounds = 0
         self._decided: list[Place | Evict] = []
         """Decisions of the disciplines that were not handed out yet."""
@@ -82,6 +84,10 @@ class SchedulingLoop:
     def wake(self) -> None:
         """Request a scheduling cycle."""
         self._wakeup.set()
+
+    def queue_words(self, group: str) -> str:
+        """Why a queue discipline holds the group back; empty if none does."""
+        return self.queue_steps.words_of(group)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -143,6 +149,8 @@ class SchedulingLoop:
         due_s = self.cluster.refusing.next_s()
         if discipline is not None and (discipline_s := discipline.next_s()) is not None:
             due_s = min(due_s, discipline_s)
+        if (queues_s := self.queue_steps.next_s()) is not None:
+            due_s = min(due_s, queues_s)
         if self._is_cut_short:
             due_s = min(due_s, now_s + _AGAIN_S)
         return None if math.isinf(due_s) else max(due_s - now_s, 0.01)
@@ -179,18 +187,18 @@ class SchedulingLoop:
             self.cluster.refusing.expire(now_s)
             return Plan(now_s, self.cluster.version, ())
         try:
-            return self._cycle(now_s, settings.steps)
+            return self._cycle(now_s, self.queue_steps.before(settings.steps, now_s))
         except Exception:  # noqa: BLE001 - pods that fit without preemption are placed whatever fails in preemption
             _log.exception("scheduling cycle failed; trying it without preemption")
             self._is_cut_short = True
-            return self._cycle(now_s, settings.steps[:1])
+            return self._cycle(now_s, self.queue_steps.before(settings.steps[:1], now_s))
 
     def _cycle(self, now_s: float, steps: Sequence[Step]) -> Plan:
         settings, size = self.settings, self._size
         began = settings.stopwatch() if settings.stopwatch is not None else 0.0
         plan = cycle(self.cluster, self.placement, now_s=now_s, seed=settings.seed, steps=steps, most=size.now)
         if settings.stopwatch is not None:
-            size.note(settings.stopwatch() - began, is_cut=plan.is_cut)
+            size.note(settings.stopwatch() - began, is_cut=plan.is_cut, reading_s=self.queue_steps.reading_s)
         return plan
 
     async def _until(self, due_s: float | None) -> None:

@@ -1,8 +1,7 @@
 """Starts the controllers for Volcano's objects as soon as the API server serves their kinds.
 
 Queues and pod groups belong to one API group and jobs to another: a cluster may have the first without the second.
-While Volcano itself runs in the cluster, these controllers do nothing: two programs that admit groups would each grant
-quota that the other has already granted.
+While Volcano itself runs in the cluster, these controllers do nothing: two programs would each make pods and groups.
 """
 
 from __future__ import annotations
@@ -16,13 +15,12 @@ from shoal.client.kind import Kind
 from shoal.client.presence import Presence
 from shoal.client.served import Served
 from shoal.controllers.volcano.command_controller import CommandController
-from shoal.controllers.volcano.enqueue_controller import EnqueueController
 from shoal.controllers.volcano.job_controller import JobController
 from shoal.controllers.volcano.names import COMMANDS
 from shoal.controllers.volcano.pod_group_controller import PodGroupController
 
 _log = logging.getLogger("shoal.volcano")
-VolcanoPart = EnqueueController | PodGroupController | JobController | CommandController
+VolcanoPart = PodGroupController | JobController | CommandController
 
 
 class VolcanoController:
@@ -50,11 +48,7 @@ class VolcanoController:
 
     async def _run_group_controllers(self, group: asyncio.TaskGroup) -> None:
         await self._wait_for(VOLCANO_QUEUES, VOLCANO_POD_GROUPS)
-        self._start(
-            group,
-            EnqueueController(self._context, self._is_volcano_absent),
-            PodGroupController(self._context, self._is_volcano_absent),
-        )
+        self._start(group, PodGroupController(self._context, self._is_volcano_absent))
         group.create_task(self._run_job_controllers(group))
 
     async def _run_job_controllers(self, group: asyncio.TaskGroup) -> None:

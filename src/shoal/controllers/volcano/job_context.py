@@ -19,13 +19,13 @@ from shoal.client.kind import CONFIG_MAPS, PODS, PRIORITY_CLASSES, VOLUME_CLAIMS
 from shoal.client.owned_pods.pod_control import is_namespace_ending, slow_start_batch
 from shoal.client.port import Deletion, Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError, StaleError
-from shoal.controllers.volcano.enqueue_controller import all_of
 from shoal.controllers.volcano.job import VolcanoJob, VolcanoJobStatus
 from shoal.controllers.volcano.job_pod_group import GROUP_FIELDS, group_of_job
 from shoal.controllers.volcano.job_pods import JobPod, claim_name, pod_of_job
 from shoal.controllers.volcano.names import BATCH, JOB_NAME, MANAGER, OUT_OF_SYNC, reference
 from shoal.controllers.volcano.plugins.network import objects_svc
 from shoal.controllers.volcano.plugins.table import PLUGINS, plugins_of
+from shoal.controllers.volcano.status_controller import all_of
 from shoal.controllers.volcano.views import group_of
 from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
 from shoal.units.errors import ShoalError

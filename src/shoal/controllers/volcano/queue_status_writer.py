@@ -19,7 +19,6 @@ from shoal.client.item import Obj
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError
 from shoal.engine.queues.disciplines.volcano.amounts import allocated_to_api
-from shoal.engine.queues.disciplines.volcano.enqueue import EnqueueResult, PodGroupCandidate
 from shoal.engine.queues.disciplines.volcano.objects import (
     CLOSED_BY_PARENT,
     DEFAULT_QUEUE,
@@ -27,7 +26,9 @@ from shoal.engine.queues.disciplines.volcano.objects import (
     Queue,
     QueueStatus,
 )
+from shoal.engine.queues.disciplines.volcano.pod_counts import CountedGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
+from shoal.engine.queues.disciplines.volcano.session_result import SessionResult
 
 _REQUIRED = {ROOT_QUEUE: False, DEFAULT_QUEUE: True}
 """The required queues, and whether others may reclaim what they borrow."""
@@ -57,7 +58,7 @@ class QueueStatusWriter:
             return
 
     def updates(
-        self, tree: QueueTree, candidates: Iterable[PodGroupCandidate], decision: EnqueueResult
+        self, tree: QueueTree, candidates: Iterable[CountedGroup], decision: SessionResult
     ) -> Iterator[QueueStatusUpdate]:
         counts: dict[str, Counter[str]] = {}
         for one in candidates:

@@ -120,6 +120,11 @@ class DeviceManager:
     def software(self) -> NodeSoftware:
         return self._software
 
+    def begin_with(self, software: NodeSoftware) -> None:
+        """The machine has just started with these layers, and has advertised nothing yet."""
+        self._software = software
+        self._has_advertised = software.has("device-plugin")
+
     def set_software(self, software: NodeSoftware) -> None:
         self._software = software
         self._has_advertised = self._has_advertised or software.has("device-plugin")

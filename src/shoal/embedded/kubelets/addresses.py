@@ -14,6 +14,14 @@ SIZE = NETWORK.num_addresses - 2
 _SHARE_OF_NODES = 8
 
 
+def is_simulated(host: str) -> bool:
+    """Whether this is the address of a simulated pod."""
+    try:
+        return IPv4Address(host) in NETWORK
+    except AddressValueError:
+        return False
+
+
 class Addresses:
     def __init__(self, network: IPv4Network = NETWORK) -> None:
         self._owners: dict[int, str] = {}

@@ -71,6 +71,8 @@ class Fleet:
                 raise UserError(f"two machines are called {machine.name}")
             self._machines[machine.name] = machine
         self._is_running = self._has_run = False
+        self._begun = asyncio.Event()
+        """Set while machines can be added."""
         self._make()
 
     def _make(self) -> None:
@@ -129,13 +131,66 @@ class Fleet:
             self._take_over()
             self._follow(self._pods, self._on_pod)
             self._policies.start()
+            self._begun.set()
             await asyncio.Event().wait()
         finally:
             self._is_running = False
+            self._begun.clear()
             for node in self._nodes.values():
                 node.pods.silence()
             for part in (self._policies, self._pod_writes, self._registration, self._leases, self._faults):
                 await part.close()
+
+    # -- nodes that come and go ---------------------------------------------------------------------------------------
+
+    async def add(self, machine: Machine, prepare: Callable[[SimulatedNode], None]) -> SimulatedNode:
+        """Start a machine beside the others; returns once its Node exists. `prepare` is called before. A machine that
+        is there already is left as it is."""
+        await self._begun.wait()
+        present = self._nodes.get(machine.name)
+        if present is not None:
+            return present
+        make = self._settings.gpus or DeviceManager
+        node = SimulatedNode(machine, make(machine), self._fleet_context)
+        item = self._node_items.get("", machine.name)
+        addresses = self._fleet_context.addresses
+        address = "" if item is None else item.read(_NodeWithAddresses).internal_ip()
+        if not (address and addresses.claim(address, machine.name)):
+            address = self._settings.kubelet_address or machine_address(addresses, machine.name)
+        node.pods.host_ip = address
+        prepare(node)
+        self._machines[machine.name] = machine
+        self._nodes[machine.name] = node
+        node.recall_components()
+        try:
+            await self._registration.register(node)
+        except BaseException:
+            self.remove(machine.name)
+            raise
+        self._leases.start(node.name, 0.0)
+        self._registration.refresh(node, 0.0)
+        if (now := self._node_items.get("", machine.name)) is not None:
+            self._on_node(None, now)
+        _tell(self._on_pod, self._fleet_context.pods_on(machine.name))
+        return node
+
+    def remove(self, name: str) -> None:
+        """The machine ends at once; its Node stays until the control plane deletes it."""
+        node = self._nodes.pop(name, None)
+        self._machines.pop(name, None)
+        if node is None:
+            return
+        node.mode = "gone"
+        node.pods.silence()
+        self._leases.stop(name)
+        self._registration.stop(name)
+        self._fleet_context.addresses.give(node.pods.host_ip, name)
+
+    def report(self, name: str) -> None:
+        """Write the status of a node whose state was changed."""
+        self._registration.writes.add(name)
+
+    # -- the start ----------------------------------------------------------------------------------------------------
 
     async def _register(self) -> None:
         """When this returns, every node is registered and sends heartbeats."""
@@ -175,10 +230,8 @@ class Fleet:
             if addresses.claim(address, item.name) and item.name in self._nodes:
                 self._nodes[item.name].pods.host_ip = address
         for node in self._nodes.values():
-            chosen = self._settings.kubelet_address or node.address or addresses.take_for_node(node.name)
-            if not chosen:
-                raise UserError(f"there are more nodes than addresses: {NETWORK} has {SIZE}")
-            node.pods.host_ip = chosen
+            known = self._settings.kubelet_address or node.address
+            node.pods.host_ip = known or machine_address(addresses, node.name)
         for item in self._pods:
             # Unreadable objects are skipped here; a later step logs them.
             with suppress(msgspec.DecodeError):
@@ -207,7 +260,8 @@ class Fleet:
             informer.on_change(handler)
 
     def _owner_uid(self, name: str) -> str:
-        item = self._node_items.get("", name) if self._nodes[name].is_reachable() else None
+        node = self._nodes.get(name)
+        item = self._node_items.get("", name) if node is not None and node.is_reachable() else None
         return "" if item is None else item.uid
 
     # -- changes from the server
@@ -258,7 +312,9 @@ class Fleet:
         self._configs_changed()
 
     def _software_changed(self, name: str) -> None:
-        node = self._nodes[name]
+        node = self._nodes.get(name)
+        if node is None:
+            return
         node.follow_software()
         # A component that works now follows the labels of the Node.
         self._see_again(node)
@@ -290,6 +346,14 @@ class _NodeWithAddresses(msgspec.Struct, frozen=True, gc=False):
 
     def internal_ip(self) -> str:
         return next((one.address for one in self.status.addresses or () if one.type == "InternalIP"), "")
+
+
+def machine_address(addresses: Addresses, name: str) -> str:
+    """A free address; raises UserError if there is none."""
+    chosen = addresses.take_for_node(name)
+    if not chosen:
+        raise UserError(f"there are more nodes than addresses: {NETWORK} has {SIZE}")
+    return chosen
 
 
 def _tell(handler: Handler, items: Iterable[Item]) -> None:

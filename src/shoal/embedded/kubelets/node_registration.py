@@ -93,6 +93,13 @@ class NodeRegistration:
 
         ring(every_s * (share + 1.0))
 
+    def stop(self, name: str) -> None:
+        """The machine is gone: nothing of it is written any more."""
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+        self._published.pop(name, None)
+
     async def close(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
@@ -103,9 +110,9 @@ class NodeRegistration:
 
     async def _write(self, name: str) -> None:
         """Write changed labels and annotations, then the status."""
-        node = self._nodes[name]
+        node = self._nodes.get(name)
         item = self._context.nodes.get("", name)
-        if item is None or not node.is_reachable():
+        if node is None or item is None or not node.is_reachable():
             return
         try:
             await self._write_head(node, item)

@@ -27,8 +27,8 @@ class PodWriter:
 
     async def write(self, key: tuple[str, str]) -> None:
         """Write until the server has the state, unless the node is disconnected."""
-        node, uid = self._nodes[key[0]], key[1]
-        while node.is_reachable():
+        node, uid = self._nodes.get(key[0]), key[1]
+        while node is not None and node.is_reachable():
             run = node.pods.runs.get(uid)
             item = self._context.item(run) if run is not None else None
             if run is None or item is None:

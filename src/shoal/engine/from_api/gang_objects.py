@@ -8,9 +8,10 @@ controller reads (timeouts, back-off) is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from shoal.api.groups.coscheduling import CoschedulingPodGroup
-from shoal.api.groups.kai import KaiPodGroup, KaiPodGroupSpec
+from shoal.api.groups.kai import STALE_ANNOTATION, KaiPodGroup, KaiPodGroupSpec
 from shoal.api.groups.kubernetes import PodGroup
 from shoal.api.groups.volcano import SubGroupPolicy, VolcanoPodGroup
 from shoal.api.pod import Pod
@@ -83,6 +84,7 @@ class GangReader:
             is_preemptible=is_preemptible,
             queue=spec.queue,
             created_s=created.timestamp() if (created := group.metadata.creation_timestamp) is not None else 0.0,
+            stale_since_s=_moment_s(group.metadata.annotations.get(STALE_ANNOTATION, "")),
         )
 
     def _kai_parts(self, spec: KaiPodGroupSpec, where: Where) -> Iterator[GangSubgroup]:
@@ -159,3 +161,12 @@ def _labels(pod: Pod) -> dict[str, str]:
     """The role of a Volcano pod is an annotation on it, and policies select by it all the same."""
     role = pod.metadata.annotations.get(ROLE_KEY)
     return {ROLE_KEY: role, **pod.metadata.labels} if role else pod.metadata.labels
+
+
+def _moment_s(text: str) -> float | None:
+    """A time that a scheduler wrote; None if there is none, or none with a time zone."""
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return moment.timestamp() if moment is not None and moment.tzinfo is not None else None

@@ -8,7 +8,7 @@ from shoal.api.decode import convert
 from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
 from shoal.api.yaml_out import to_yaml
 from shoal.api.yaml_text import read_yaml
-from shoal.data.permissions import BY_DEFAULT, DRIVER_UPGRADES
+from shoal.data.permissions import BY_DEFAULT, DRIVER_UPGRADES, POD_AUTOSCALING
 from shoal.install.objects.certificates import CERTIFICATE, CERTIFICATE_FOLDER, has_issued_certificate
 from shoal.install.objects.permissions import OPERATOR
 from shoal.install.release import Release
@@ -22,6 +22,9 @@ _KUEUE = "managerConfig.controllerManagerConfigYaml"
 
 def scheduler_config(release: Release, values: ChartValues) -> Obj:
     """Raises UserError for fields that `shoal run` does not have."""
+    if POD_AUTOSCALING in values.get("controllers"):
+        where, fix = Where(path="controllers"), "set podAutoscaling.enabled to true, and leave it out here"
+        raise UserError(f"{POD_AUTOSCALING} is a Deployment of its own", where=where, fix=fix)
     webhook = {
         "enabled": "auto" if values.get("webhook.enabled") else "never",
         "address": "0.0.0.0",  # noqa: S104 - of the pod; the Service leads there
@@ -42,7 +45,7 @@ def scheduler_config(release: Release, values: ChartValues) -> Obj:
     kueue = values.get(_KUEUE)
     if kueue:
         text += "---\n" + _kueue(kueue)
-    return _config_map("shoal-config", release.namespace, {CONFIG: text})
+    return config_map("shoal-config", release.namespace, {CONFIG: text})
 
 
 def scheduling_parts(values: ChartValues) -> tuple[str, ...]:
@@ -53,7 +56,7 @@ def scheduling_parts(values: ChartValues) -> tuple[str, ...]:
 
 def operator_config(release: Release) -> Obj:
     own = {"apiVersion": RUN_VERSION, "kind": RUN_KIND, "leaderElection": {"resourceName": OPERATOR}}
-    return _config_map("shoal-operator-config", release.namespace, {OPERATOR_CONFIG: to_yaml(own)})
+    return config_map("shoal-operator-config", release.namespace, {OPERATOR_CONFIG: to_yaml(own)})
 
 
 def _kueue(text: str) -> str:
@@ -63,6 +66,6 @@ def _kueue(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _config_map(name: str, namespace: str, data: dict[str, str]) -> Obj:
+def config_map(name: str, namespace: str, data: dict[str, str]) -> Obj:
     meta = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}

@@ -6,10 +6,17 @@ import hashlib
 import posixpath
 from typing import Any
 
+from shoal.api.pod_autoscaling_rules import PodAutoscalingRules
+from shoal.data.permissions import POD_AUTOSCALING
 from shoal.install.objects.certificates import CERTIFICATE_FOLDER, CERTIFICATE_SECRET, has_issued_certificate
 from shoal.install.objects.configuration import CONFIG, OPERATOR_CONFIG
 from shoal.install.objects.permissions import ACCOUNT, OPERATOR
-from shoal.install.objects.requests import observer_resources, operator_resources, scheduler_resources
+from shoal.install.objects.requests import (
+    observer_resources,
+    operator_resources,
+    pod_autoscaling_resources,
+    scheduler_resources,
+)
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
 
@@ -46,6 +53,8 @@ def operator_image_of(values: ChartValues, version: str) -> str:
 def scheduler_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
     container = _container(values, image_of(values, release.version), "shoal")
     container["args"] = ["run", "--config", f"{_FOLDER}/{CONFIG}", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    if values.get("metrics.kubeState.enabled"):
+        container["args"].append("--kube-state-metrics")
     container["ports"].append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
     container["resources"] = values.get("resources") or scheduler_resources(nodes)
     pod = _pod(values, container, ACCOUNT, "shoal-config")
@@ -87,6 +96,21 @@ def operator_deployment(release: Release, values: ChartValues, config: Obj, node
     }
     pod |= own | {"priorityClassName": values.get("operator.priorityClassName")} | _secrets(secrets)
     return _deployment(release, OPERATOR_PART, OPERATOR, 1, (pod, config))
+
+
+def pod_autoscaling_deployment(release: Release, values: ChartValues, config: Obj, nodes: int) -> Obj:
+    """One pod, which ends before another one begins: the Service must lead to the process that works."""
+    name = f"shoal-{POD_AUTOSCALING}"
+    container = _container(values, image_of(values, release.version), POD_AUTOSCALING)
+    container["args"] = ["run", "--config", f"{_FOLDER}/{CONFIG}", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    port = PodAutoscalingRules().port
+    container["ports"].append({"name": "metrics-apis", "containerPort": port, "protocol": "TCP"})
+    container["resources"] = values.get("podAutoscaling.resources") or pod_autoscaling_resources(nodes)
+    pod = _pod(values, container, name, f"{name}-config")
+    pod["priorityClassName"] = values.get("priorityClassName")
+    found = _deployment(release, POD_AUTOSCALING, name, 1, (pod, config))
+    found["spec"]["strategy"] = {"type": "Recreate"}
+    return found
 
 
 def observer_deployment(release: Release, values: ChartValues, nodes: int) -> Obj:

@@ -28,3 +28,9 @@ def observer_resources(nodes: int) -> Obj:
     """A reading holds all objects of the cluster, and uses a core for some seconds."""
     memory = 256 + nodes * 400 // 1000
     return {"requests": {"cpu": "50m", "memory": f"{memory}Mi"}, "limits": {"memory": f"{2 * memory}Mi"}}
+
+
+def pod_autoscaling_resources(nodes: int) -> Obj:
+    """It holds the pods, nodes and jobs of the cluster."""
+    memory = 160 + nodes * 300 // 1000
+    return {"requests": {"cpu": "50m", "memory": f"{memory}Mi"}, "limits": {"memory": f"{2 * memory}Mi"}}

@@ -82,10 +82,15 @@ def requested_devices(request: Obj) -> dict[str, int]:
         found = msgspec.json.decode(str(dig(request, "data", "devices") or ""), type=dict[str, int])
     except (msgspec.DecodeError, msgspec.ValidationError):
         found = {}
-    if not found or any(amount < 0 or "/" not in name for name, amount in found.items()):
+    if not found or any(amount < 0 or not is_device(name) for name, amount in found.items()):
         name = str(dig(request, "metadata", "name"))
         raise UserError("names no amounts of devices", where=Where(obj=f"ConfigMap {name}", path="data.devices"))
     return found
+
+
+def is_device(name: str) -> bool:
+    """Whether it is the name of a resource with a domain, and not an item of a quota."""
+    return "/" in name and not name.startswith(("requests.", "limits."))
 
 
 def grant_of(quota: Obj) -> QuotaGrant | None:

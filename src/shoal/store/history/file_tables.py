@@ -67,6 +67,9 @@ class FileTables:
         self._path = path
         self._lock = lock
         self._depth = 0
+        names = database.execute("select name from sqlite_master where type = 'table'")
+        self._there = {name for (name,) in names}
+        """An earlier version may have written the file, which knew fewer tables."""
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -155,6 +158,8 @@ class FileTables:
             self._lock = None
 
     def _rows(self, table: Table, where: str, values: tuple[Any, ...]) -> Iterator[StoredRow]:
+        if table not in self._there:
+            return iter(())
         found = self._database.execute(f"select {_COLUMNS} from {table} {where}", values)  # noqa: S608 - a name of TABLES
         return (StoredRow(*row) for row in found)
 
@@ -177,7 +182,7 @@ def _prepare(database: sqlite3.Connection) -> None:
             "tenant text not null, data blob not null) without rowid"
         )
         database.execute(f"create index if not exists {table}_end on {table} (end_ms, start_ms)")
-        if table in ("holding", "wait"):
+        if table in ("holding", "wait", "alert"):
             database.execute(f"create index if not exists {table}_tenant on {table} (tenant)")
 
 

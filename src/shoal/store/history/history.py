@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import msgspec
 
-from shoal.cost.records import Records, Use, Wait, WantedRequest
+from shoal.cost.records import Machine, Records, Use, Wait, WantedRequest
+from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.samples import Retention, Samples, use_key
 from shoal.store.history.tables import Tables
+from shoal.units.calendar_windows import rfc3339
 
+_STALE_MS = 5 * 60_000
 _USUAL = 0.01
 """A request that at least one in a hundred pods with GPUs made is usual."""
 
@@ -23,6 +27,7 @@ class UsageHistory:
         self.tables = tables
         self.ledger = Ledger(tables)
         self.samples = Samples(tables, self.ledger, retention)
+        self.alerts = AlertRows(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""
@@ -38,6 +43,25 @@ class UsageHistory:
             wanted=(*_waiting(waits), *_usual(waits)),
             gaps=tuple(self.ledger.gaps(start_ms, end_ms)),
         )
+
+    def notes(self, start_ms: int, now_ms: int) -> list[str]:
+        """What a reader must know about the time that was recorded, of a window that begins at `start_ms`."""
+        since, until, found = self.ledger.since_ms(), self.ledger.recorded_ms(), []
+        if since is not None and since > start_ms:
+            found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
+        if until is not None and now_ms - until > _STALE_MS:
+            found.append(f"nothing was recorded after {rfc3339(until)}")
+        return found
+
+    def measured_watts(self, machines: Sequence[Machine], start_ms: int, end_ms: int) -> dict[str, Decimal]:
+        """The mean power of the GPUs of each machine, of those that were measured."""
+        power = self.samples.power(start_ms, end_ms)
+        found: dict[str, Decimal] = {}
+        for machine in machines:
+            values = [power[device] for device in machine.devices if device in power]
+            if values:
+                found[machine.name] = Decimal(str(sum(values) / len(values) * len(machine.devices)))
+        return found
 
     def forget(self, namespace: str) -> int:
         """Remove the names of a namespace, of its pods and of its teams; the number of changed records of the ledger.

@@ -17,7 +17,7 @@ from shoal.store.history.tables import StoredRow, Table, Tables
 _RECORDED, _SINCE = "recorded", "since"
 _LONGEST_MS = 1 << 62
 T = TypeVar("T")
-LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap")
+LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap", "alert")
 
 
 class LedgerChanges(msgspec.Struct):
@@ -66,7 +66,9 @@ class Ledger:
                 tables.put("holding", [_row(row.key, msgspec.structs.replace(one, holder=holder), "")])
             waits = tables.of_tenant("wait", namespace)
             tables.delete("wait", (row.key for row in waits))
-        return len(held) + len(waits)
+            alerts = tables.of_tenant("alert", namespace)
+            tables.delete("alert", (row.key for row in alerts))
+        return len(held) + len(waits) + len(alerts)
 
     def delete_before(self, before_ms: int) -> int:
         return sum(self._tables.delete_ended(table, before_ms) for table in LEDGER)

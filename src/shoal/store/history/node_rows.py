@@ -77,6 +77,14 @@ class NodeDeviceNames(msgspec.Struct, frozen=True):
     """By resource: as how many each device of it is advertised."""
     product: str = ""
 
+    def by_device(self) -> list[list[str]]:
+        """For each GPU in order its own name, then those of its parts."""
+        parts: dict[str, list[str]] = {name: [name] for name in self.devices}
+        for name, one in self.shares.items():
+            if name != one.device and one.device in parts:
+                parts[one.device].append(name)
+        return list(parts.values())
+
     def share(self, resource: str, name: str) -> DeviceShare | None:
         """What holding this device of this resource is; None for a name that the node does not know."""
         found = self.shares.get(device_of_replica(name))

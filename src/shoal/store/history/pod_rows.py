@@ -37,7 +37,10 @@ from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
 
 TEAM_LABELS = ("shoal.dev/team", "team")
-_QUEUES = ("kueue.x-k8s.io/queue-name", "kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name")
+_QUEUES = (
+    *("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name"),  # the second: of pods of admitted jobs
+    *("kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name"),
+)
 _NOISE = ("pod-template-hash", "controller-uid", "controller-revision-hash", "batch.kubernetes.io/", "job-name")
 _MOST_LABELS = 24
 _NVIDIA = "nvidia.com/"
@@ -120,9 +123,9 @@ def read_pod(item: Item) -> RecordedPod:
 def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
     meta = pod.metadata
     owner = meta.controller()
-    job = "" if owner is None else owner.name
-    if owner is not None and owner.kind == "ReplicaSet" and (suffix := meta.labels.get("pod-template-hash")):
-        job = job.removesuffix(f"-{suffix}")
+    job, kind = ("", "") if owner is None else (owner.name, owner.kind)
+    if kind == "ReplicaSet" and (suffix := meta.labels.get("pod-template-hash")):
+        job, kind = job.removesuffix(f"-{suffix}"), "Deployment"
     labels = [(key, value) for key, value in sorted(meta.labels.items()) if not key.startswith(_NOISE)]
     is_daemon = owner is not None and owner.kind in ("DaemonSet", "Node")
     return Holder(
@@ -135,6 +138,7 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
         team=_team(namespace_labels) or _team(meta.labels) or meta.namespace,
         labels=tuple(labels[:_MOST_LABELS]),
         is_overhead=meta.namespace in SYSTEM_NAMESPACES or (is_daemon and not _has_devices(pod)),
+        owner_kind=kind,
     )
 
 

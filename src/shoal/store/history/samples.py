@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.cost.records import FULL_SHARE, PPM, DeviceShare, Holding, Use
+from shoal.store.history.device_numbers import DeviceNumbers
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.sample_blocks import METRICS, Block, Values, decoded, encoded, joined, means
 from shoal.store.history.tables import StoredRow, Table, Tables
+from shoal.store.history.use_edges import with_own_edges
 from shoal.units.calendar_windows import HOUR_MS
 
 MINUTE_MS = 60_000
@@ -71,10 +73,9 @@ class Samples:
         self._tables = tables
         self._ledger = ledger
         self._retention = retention or Retention()
-        self._numbers: dict[str, int] = {}
+        self._devices = DeviceNumbers(tables)
         self._compacted_ms: int | None = None
         """The moment of the last compaction of this process."""
-        self._read_devices()
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
@@ -82,11 +83,11 @@ class Samples:
         compacted = self._compacted("raw")
         if not samples or (compacted is not None and at_ms < compacted):
             return
-        new = [one.device for one in samples if one.device not in self._numbers]
         values = np.array([[np.nan if v is None else v for v in one.values] for one in samples], np.float32)
         with self._tables.transaction():
-            self._register(new)
-            numbers = np.array([self._numbers[one.device] for one in samples], np.int32)
+            self._devices.see((one.device for one in samples), at_ms)
+            known = self._devices.by_name
+            numbers = np.array([known[one.device] for one in samples], np.int32)
             data = msgspec.msgpack.encode((numbers.tobytes(), values.tobytes()))
             self._tables.put("scrape", [StoredRow(str(at_ms), at_ms, at_ms + 1, "", data)])
 
@@ -104,6 +105,7 @@ class Samples:
         tables.delete_ended("five", now_ms - kept.five_ms)
         tables.delete_ended("hour", now_ms - kept.hour_ms)
         tables.delete_ended("use", now_ms - kept.hour_ms)
+        self._devices.forget(now_ms - kept.hour_ms, now_ms)
         self._ledger.delete_before(now_ms - kept.ledger_ms)
         self._bound(now_ms)
 
@@ -125,12 +127,15 @@ class Samples:
 
     def series(self, metric: str, start_ms: int, end_ms: int) -> Series:
         """Values of all devices: raw up to 6 hours, means of 5 minutes up to 7 days, else of an hour. A finer level
-        that was deleted is replaced by the next."""
+        that was deleted is replaced by the next; one that begins as early as all of them is not."""
+        begins = [one for table, _ in _LEVELS if (one := self._oldest(table)) is not None]
+        needed = max(start_ms, min(begins, default=start_ms))
         for table, longest in _LEVELS:
             if end_ms - start_ms > longest:
                 continue
             oldest = self._oldest(table)
-            if table != "hour" and (oldest is None or oldest > start_ms):
+            # A coarser block begins with its hour.
+            if table != "hour" and (oldest is None or oldest // HOUR_MS * HOUR_MS > needed):
                 continue
             return self._series(table, metric, start_ms, end_ms)
         return self._series("hour", metric, start_ms, end_ms)
@@ -190,7 +195,7 @@ class Samples:
         begin = self._compacted("hour") or (None if oldest is None else oldest // HOUR_MS * HOUR_MS)
         if begin is None:
             return
-        self._read_devices()
+        self._devices.read()
         for hour in range(max(begin, end_ms // HOUR_MS * HOUR_MS - _FRESH * HOUR_MS), end_ms, HOUR_MS):
             if hour + HOUR_MS <= start_ms:
                 continue
@@ -215,8 +220,8 @@ class Samples:
             blocks += self._scraped(metric, start_ms, end_ms)
         block = joined(blocks)
         inside = (block.times_ms >= start_ms) & (block.times_ms < end_ms)
-        self._read_devices()
-        names = {number: name for name, number in self._numbers.items()}
+        self._devices.read()
+        names = {number: name for name, number in self._devices.by_name.items()}
         return Series([names[int(one)] for one in block.devices], block.times_ms[inside], block.values[:, inside])
 
     def _scraped(self, metric: str, start_ms: int, end_ms: int) -> list[Block]:
@@ -282,8 +287,8 @@ class Samples:
             np.isnan(measured), np.nan, (np.nan_to_num(util.values) > 0) | (np.nan_to_num(sm.values) > 0)
         )
         slots = range(start, start + HOUR_MS, _SLOT_MS)
-        used = means(Block(util.devices, util.times_ms, measured.astype(np.float32)), slots, _SLOT_MS).values
-        active = means(Block(util.devices, util.times_ms, is_active.astype(np.float32)), slots, _SLOT_MS).values
+        samples = [Block(util.devices, util.times_ms, one.astype(np.float32)) for one in (is_active, measured)]
+        of_slots = [means(one, slots, _SLOT_MS) for one in samples]
         row_of = {int(number): at for at, number in enumerate(util.devices)}
         found: list[_UseRow] = []
         teams: dict[str, int] = {}
@@ -292,13 +297,17 @@ class Samples:
             if rows:
                 share = sum(one.share for one in holding.devices) * _MILLI // FULL_SHARE
                 who = (use_key(key), teams.setdefault(holding.holder.team, len(teams)), min(share, _MOST_SHARE))
-                found += _runs(who, holding, start, active[rows], used[rows])
+                own = (
+                    with_own_edges(_rows(slot, rows), _rows(sample, rows), holding, _SLOT_MS)
+                    for slot, sample in zip(of_slots, samples, strict=True)
+                )
+                found += _runs(who, holding, start, *own)
         return msgspec.msgpack.encode((list(teams), np.array(found, _USE_ROW).tobytes())) if found else b""
 
     def _measured(self, one: DeviceShare, known: Mapping[int, int]) -> int | None:
         """The number under which the device was measured: its part, or for a replica the whole GPU."""
         for name in (one.part, one.device):
-            if name and (number := self._numbers.get(name)) is not None and number in known:
+            if name and (number := self._devices.by_name.get(name)) is not None and number in known:
                 return number
         return None
 
@@ -312,18 +321,6 @@ class Samples:
     def _compacted(self, table: str) -> int | None:
         row = self._tables.get("meta", f"compacted {table}")
         return None if row is None else row.start_ms
-
-    def _register(self, names: Iterable[str]) -> None:
-        rows = []
-        for name in names:
-            if name not in self._numbers:
-                number = self._numbers[name] = len(self._numbers)
-                rows.append(StoredRow(name, number, 1 << 62, "", b""))
-        self._tables.put("device", rows)
-
-    def _read_devices(self) -> None:
-        for row in self._tables.overlapping("device", -1, 1 << 61):
-            self._numbers[row.key] = row.start_ms
 
     def _bound(self, now_ms: int) -> None:
         """Delete a tenth of the time of the finest level that is left, until the limit is kept."""
@@ -359,6 +356,10 @@ def _use_block(data: bytes) -> tuple[list[str], NDArray[np.void]]:
 def use_key(uid: str) -> int:
     """The number of a holding in the records of its use."""
     return int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1
+
+
+def _rows(block: Block, rows: Sequence[int]) -> Block:
+    return Block(block.devices[rows], block.times_ms, block.values[rows])
 
 
 def _runs(who: tuple[int, int, int], holding: Holding, start: int, active: Values, used: Values) -> Iterable[_UseRow]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple, Protocol
 
-Table = Literal["machine", "holding", "wait", "gap", "meta", "device", "scrape", "raw", "five", "hour", "use"]
+Table = Literal["machine", "holding", "wait", "gap", "meta", "device", "scrape", "raw", "five", "hour", "use", "alert"]
 TABLES: tuple[Table, ...] = (
     "machine",
     "holding",
@@ -23,6 +23,7 @@ TABLES: tuple[Table, ...] = (
     "five",
     "hour",
     "use",
+    "alert",
 )
 
 

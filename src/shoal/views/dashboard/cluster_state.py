@@ -26,6 +26,7 @@ from shoal.views.dashboard.facts import (
     Tile,
 )
 from shoal.views.dashboard.gpu_use import fleet_of, tile_of
+from shoal.views.dashboard.node_changes import NodeChanges
 from shoal.views.dashboard.queue_state import GangState, QueueState
 from shoal.views.dashboard.warning_state import WarningState
 
@@ -47,6 +48,7 @@ class ClusterState:
         """How often a node, a pod or an Event has changed."""
         self.queues = QueueState()
         self.gangs = GangState()
+        self.node_changes = NodeChanges()
         self._warnings = WarningState()
         self._nodes: dict[str, DashboardNode] = {}
         self._order: list[str] | None = None
@@ -70,7 +72,7 @@ class ClusterState:
     @property
     def version(self) -> int:
         """The number of all changes: the facts of two frames with the same version differ in their times alone."""
-        return self.changes + self.queues.changes + self.gangs.changes
+        return self.changes + self.queues.changes + self.gangs.changes + self.node_changes.changes
 
     def put_node(self, node: DashboardNode) -> None:
         before = self._nodes.get(node.name)
@@ -147,6 +149,9 @@ class ClusterState:
             warnings=self._warnings.all(),
             history=list(self._history),
             note=note,
+            starting=self.node_changes.starting,
+            leaving=self.node_changes.leaving,
+            node_lines=self.node_changes.lines(now_s),
             detail=None if opened is None else self._detail(opened),
         )
 

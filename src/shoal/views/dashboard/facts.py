@@ -34,6 +34,8 @@ class DashboardNode(msgspec.Struct, frozen=True):
     """Empty where nothing says which devices there are; then GPUs are filled in order."""
     is_ready: bool = True
     is_cordoned: bool = False
+    is_leaving: bool = False
+    """Whether it is being removed."""
     broken: frozenset[int] = frozenset()
     """GPUs that have failed. Where only their number is known, the last ones of the node."""
 
@@ -140,6 +142,17 @@ class QueueFacts(msgspec.Struct, frozen=True):
         return any(quota.used for quota in self.quotas) or bool(self.pending or self.admitted)
 
 
+class PreemptionFacts(msgspec.Struct, frozen=True):
+    """The last time that a Workload had to give its quota to another."""
+
+    by_queue: str
+    """The ClusterQueue of the other one; empty where the condition does not name it."""
+    queue: str
+    """Its own ClusterQueue at that time."""
+    reason: str
+    at: str
+
+
 class WorkloadFacts(msgspec.Struct, frozen=True):
     """A Workload of Kueue."""
 
@@ -156,6 +169,11 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     state: Literal["pending", "admitted", "finished"]
     why: str
     created: str
+    reserved: str = ""
+    """When it got its quota; empty while it has none."""
+    requeued: str = ""
+    """When it was queued again, if it was."""
+    preemption: PreemptionFacts | None = None
 
     @property
     def address(self) -> Address:
@@ -322,6 +340,12 @@ class DashboardFacts(msgspec.Struct, frozen=True):
     """The share of GPUs held, 0 to 1, at regular times; the newest last."""
     note: str = ""
     """A problem with the connection to the cluster."""
+    starting: int = 0
+    """Nodes that are provisioned and do not take pods yet."""
+    leaving: int = 0
+    """Nodes that are being removed."""
+    node_lines: Sequence[str] = ()
+    """The nodes that come and go, in words."""
     detail: Detail | None = None
     """Of the subject that is open; None if the cluster no longer has it."""
 

@@ -107,6 +107,7 @@ def _overview(
     pen = Pen(colours.of, state.selected.get(View.NODES, ""))
     drawn = draw_tiles(tiles, pen, width, max(1, height - least - 1))
     top = drawn.lines if tiles else _none(state, "The cluster has no nodes yet.")
+    top += [Text(line, style="dim") for line in facts.node_lines[: max(0, least - _LEAST_PANEL)]]
     lower = _panels(facts, state, (width, height - len(top) - 1))
     return [*top, Text(), *lower], FrameLayout(drawn.per_line, page=max(1, len(top)))
 
@@ -156,7 +157,10 @@ def _beside(left: Sequence[Text], right: Sequence[Text], width: int) -> list[Tex
 
 def _heading(facts: DashboardFacts, width: int) -> Text:
     fleet = facts.fleet
-    line = Text(f"  {plural(len(facts.tiles), 'node')}  ")
+    line = Text(f"  {plural(len(facts.tiles), 'node')}")
+    line.append(f" +{facts.starting:,}" if facts.starting else "", style="green")
+    line.append(f" -{facts.leaving:,}" if facts.leaving else "", style="yellow")
+    line.append("  ")
     line.append(f"{amount(round(fleet.held, 1))}/{plural(fleet.gpus, 'GPU')} held", style="bold")
     counts = f"{facts.running:,} running  {facts.all_waiting:,} waiting  {facts.done:,} done"
     right = Text(counts + (f"  {facts.failed:,} failed" if facts.failed else ""))

@@ -15,7 +15,7 @@ import msgspec
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import NOT_READY
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
-from shoal.views.dashboard.facts import GroupFacts, QueueFacts, QuotaFacts, WorkloadFacts
+from shoal.views.dashboard.facts import GroupFacts, PreemptionFacts, QueueFacts, QuotaFacts, WorkloadFacts
 from shoal.views.dashboard.reading import Camel, Condition, ContainerJson, Meta, shown
 from shoal.views.dashboard.without_nulls import decoded
 
@@ -24,6 +24,7 @@ _GPUS = ("nvidia.com/gpu", "nvidia.com/mig-", "gpu")
 _UNLIMITED = -1.0
 _MOST_QUOTAS = 64
 _NANO = 1e9
+_PREEMPTOR, _PREEMPTEE = "preemptor path: ", "preemptee path: "
 _ASSIGNMENT = re.compile(r"couldn't assign flavors to pod set [^ :]+: ")
 
 
@@ -277,7 +278,28 @@ def workload(data: bytes) -> WorkloadFacts:
         state="finished" if is_finished else "admitted" if admission is not None else "pending",
         why="" if admission is not None or refused is None else shown(_essence(refused.message or refused.reason)),
         created=shown(meta.creation_timestamp),
+        reserved=_moment(refused, "True"),
+        requeued=_moment(by_type.get("Requeued"), "True"),
+        preemption=_preemption(by_type.get("Preempted")),
     )
+
+
+def _moment(condition: Condition | None, status: str) -> str:
+    return shown(condition.last_transition_time) if condition is not None and condition.status == status else ""
+
+
+def _preemption(condition: Condition | None) -> PreemptionFacts | None:
+    """Once it is admitted again, the condition is false, and its message begins with `Previously: `."""
+    if condition is None or _PREEMPTOR not in condition.message:
+        return None
+    by, own = (_last_of_path(condition.message, words) for words in (_PREEMPTOR, _PREEMPTEE))
+    return PreemptionFacts(by, own, shown(condition.reason), shown(condition.last_transition_time))
+
+
+def _last_of_path(message: str, words: str) -> str:
+    """The ClusterQueue at the end of `/cohort/queue`."""
+    found = message.partition(words)[2].partition(";")[0].strip().rpartition("/")[2]
+    return "" if found == "UNKNOWN" else shown(found)
 
 
 def group(data: bytes) -> GroupFacts:

@@ -88,6 +88,10 @@ class QueueState:
             if not one.owner.startswith("pod/") and f"{one.namespace}/{one.name}" not in groups
         ]
 
+    def all_workloads(self) -> list[WorkloadFacts]:
+        """With their cluster queues, in no order."""
+        return [structs.replace(one, cluster_queue=self.queue_of(one)) for one in self._workloads.values()]
+
     def why_gated(self, pod: DashboardPod) -> str:
         """The reason of the Workload that a gated pod belongs to; empty if there is none."""
         group = self._workloads.get((pod.namespace, pod.gang.partition("/")[2]))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.api.pod import WorkloadReference
+from shoal.autoscale.node_claims.claim import DISRUPTED_TAINT
 from shoal.devices.health_reports import CONDITION
 from shoal.engine.from_api.membership import (
     IN_ANNOTATIONS,
@@ -67,6 +68,7 @@ class Condition(Camel):
     status: str
     message: str = ""
     reason: str = ""
+    last_transition_time: str = ""
 
 
 class _Taint(Camel):
@@ -189,6 +191,7 @@ def node_facts(data: bytes) -> DashboardNode:
         slots=found,
         is_ready=ready == "True",
         is_cordoned=node.spec.unschedulable,
+        is_leaving=any(one.key == DISRUPTED_TAINT for one in node.spec.taints),
         broken=_broken(annotations.get(GPU_FAULTS, "")) or _withdrawn(node.status, gpus),
     )
 

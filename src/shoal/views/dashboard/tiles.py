@@ -122,6 +122,7 @@ def _append_state(line: Text, node: DashboardNode) -> None:
     states = [
         *(["not ready"] if not node.is_ready else []),
         *(["cordoned"] if node.is_cordoned else []),
+        *(["leaving"] if node.is_leaving else []),
         *([f"{plural(len(node.broken), 'GPU')} failed"] if node.broken else []),
     ]
     if states:

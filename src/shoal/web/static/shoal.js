@@ -6,7 +6,7 @@ const main = document.getElementById("main");
 const filter = document.getElementById("filter");
 const connection = document.getElementById("connection");
 const hover = document.getElementById("hover");
-const COLOURINGS = ["team", "use", "health"];
+const COLOURINGS = ["team", "use", "health", "temperature"];
 
 function chosen(key, otherwise) {
   try { return localStorage.getItem("shoal-" + key) || otherwise; } catch { return otherwise; }
@@ -51,7 +51,7 @@ function applyFilter(within) {
 function isBusy(element) {
   const selection = getSelection();
   const isSelected = selection && !selection.isCollapsed && element.contains(selection.anchorNode);
-  return isSelected || element.contains(document.activeElement) && document.activeElement.matches("button, input");
+  return isSelected || element.contains(document.activeElement) && document.activeElement.matches("button, input, select");
 }
 
 function replacePart(id, markup) {
@@ -214,7 +214,7 @@ function moveFocus(key) {
 
 function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const isTyping = event.target.matches("input, textarea");
+  const isTyping = event.target.matches("input, select, textarea");
   if (event.key === "Escape") {
     filter.value = "";
     applyFilter(main);
@@ -223,8 +223,8 @@ function onKey(event) {
     return;
   }
   if (isTyping) return;
-  const pages = { 1: "/", 2: "/queues", 3: "/workloads" };
-  if (pages[event.key]) location.assign(pages[event.key]);
+  const page = document.querySelectorAll("#pages a")[Number(event.key) - 1];
+  if (page) location.assign(page.href);
   else if (event.key === "/") { filter.focus(); event.preventDefault(); }
   else if (event.key === "t") nextTheme();
   else if (event.key === "c") {

@@ -1,10 +1,10 @@
-"""What processes of Shoal write while they run: admission policies, the webhook and its certificate, Leases."""
+"""What processes of Shoal write while they run: admission policies, the webhook, metrics APIs, Leases."""
 
 from __future__ import annotations
 
-from shoal.client.kind import LEASES, SECRETS, Kind
+from shoal.client.kind import API_SERVICES, LEASES, SECRETS, Kind
 from shoal.client.refusals import ForbiddenError, NotFoundError
-from shoal.data.permissions import ELECTION_NAMESPACE
+from shoal.data.permissions import ELECTION_NAMESPACE, POD_AUTOSCALING
 from shoal.install.objects.certificates import AUTHORITY, CERTIFICATE_SECRET
 from shoal.install.release import MANAGED_BY, PART
 from shoal.wiring.installation.cluster_writer import ClusterWriter
@@ -25,15 +25,17 @@ _KINDS = tuple(
 )
 _GATEKEEPING = f"{MANAGED_BY}=shoal,{PART}=gatekeeping"
 _PAPERS = "shoal-webhook-papers"
-_LEASES = ("shoal", "shoal-operator", "shoal-history")
+_SCALING = f"{MANAGED_BY}=shoal,{PART}={POD_AUTOSCALING}"
+_LEASES = ("shoal", "shoal-operator", f"shoal-{POD_AUTOSCALING}", "shoal-history")
 
 
 async def written_objects(writer: ClusterWriter) -> list[tuple[Kind, str, str]]:
     """Kind, namespace and name of those that exist, in the order of their removal; without the certificate."""
     found: list[tuple[Kind, str, str]] = []
-    for kind in _KINDS:
+    # An APIService whose server is gone keeps namespaces from being deleted.
+    for kind, labels in (*((one, _GATEKEEPING) for one in _KINDS), (API_SERVICES, _SCALING)):
         try:
-            found += [(kind, "", one["metadata"]["name"]) for one in await writer.all(kind, _GATEKEEPING)]
+            found += [(kind, "", one["metadata"]["name"]) for one in await writer.all(kind, labels)]
         except ForbiddenError:
             continue
     for name in _LEASES:

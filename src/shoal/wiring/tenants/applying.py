@@ -131,7 +131,8 @@ class TenantObjects:
             return AppliedObject(described(obj), "skipped", "the cluster has no such kind")
         if before is None:
             return AppliedObject(described(obj), "created")
-        is_same = _version(before) == _version(after) or (self._is_dry_run and _content(before) == _content(after))
+        # Not the version of the object: controllers write its status and finalizers meanwhile.
+        is_same = _content(before) == _content(after)
         return AppliedObject(described(obj), "unchanged" if is_same else "configured")
 
     async def _pruned(self, team: Team, wanted: Iterable[Obj]) -> list[AppliedObject]:
@@ -156,10 +157,6 @@ class TenantObjects:
         except NotFoundError:
             return []
         return [{"apiVersion": kind.api_version, "kind": kind.name, **item.obj()} for item in found]
-
-
-def _version(obj: Obj) -> str:
-    return str(obj["metadata"].get("resourceVersion"))
 
 
 def _content(obj: Obj) -> Obj:

@@ -127,6 +127,16 @@ ROLES: dict[str, tuple[str, ...]] = {
         "get apiservices @apiregistration.k8s.io",
         EVENTS,
     ),
+    # Not one of Kubernetes: it scales model servers by their own metrics.
+    "serving-scaler": (
+        f"{READ},patch deployments,statefulsets @apps",
+        f"{READ},patch leaderworkersets @leaderworkerset.x-k8s.io",
+        "get,update deployments/scale,statefulsets/scale @apps",
+        "get,update leaderworkersets/scale @leaderworkerset.x-k8s.io",
+        f"{READ} pods",
+        f"{READ} horizontalpodautoscalers @autoscaling",
+        EVENTS,
+    ),
     "job-controller": (
         f"{READ},patch,update jobs @batch",
         "update jobs/status @batch",

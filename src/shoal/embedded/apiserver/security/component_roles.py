@@ -41,8 +41,8 @@ ROLES: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         EVENTS,
     ),
-    # The parts that `shoal run` has by default, so that its user here need not be an administrator.
-    "system:shoal": permissions.lines_of(permissions.BY_DEFAULT),
+    # The parts that run here by default, so that the user of `shoal run` need not be an administrator.
+    "system:shoal": permissions.lines_of((*permissions.BY_DEFAULT, permissions.NODE_SCALING)),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),

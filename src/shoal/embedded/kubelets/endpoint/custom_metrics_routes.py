@@ -7,6 +7,7 @@ beside a Prometheus server, which a cluster for tests would have to install firs
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
 
 from aiohttp import web
 
@@ -23,24 +24,54 @@ from shoal.autoscale.exposed_metrics.gpu_metrics import (
     NODES,
     PODS,
     ObjectValue,
+    is_gpu_metric,
     metric_names,
     object_values,
 )
+from shoal.autoscale.exposed_metrics.prometheus_metrics import ObjectQuestion
 from shoal.embedded.apiserver import status
 from shoal.embedded.kubelets.endpoint.metrics_api import group_of
 from shoal.embedded.kubelets.endpoint.metrics_routes import json_answer
 from shoal.embedded.kubelets.endpoint.summary import rfc3339
 from shoal.embedded.kubelets.node_view import NodeViews, Obj
 from shoal.prometheus.samples import MetricLine, samples_of
-from shoal.units.errors import UserError
+from shoal.units.errors import ShoalError, UserError
 
 CUSTOM_PREFIX = f"/apis/{CUSTOM}"
 _OLD_S = 10.0
 _Labels = Mapping[str, str]
 
 
+class SeriesSource(Protocol):
+    """The series of the exporters of GPUs."""
+
+    def read(self) -> tuple[Sequence[MetricLine], float]:
+        """And when they were read."""
+        ...
+
+    def pod_labels(self) -> Mapping[tuple[str, str], _Labels]:
+        """By namespace and name."""
+        ...
+
+
+class OtherMetrics(Protocol):
+    """Metrics of objects from elsewhere, such as a Prometheus server."""
+
+    def seconds(self) -> float:
+        """The time of the values."""
+        ...
+
+    def resources(self) -> Sequence[tuple[str, str, bool]]:
+        """Resource, metric, and whether its objects are in namespaces."""
+        ...
+
+    async def object_values(self, asked: ObjectQuestion, metric: str, selector: Selector) -> list[ObjectValue] | None:
+        """`None`: there is no such metric. Raises UserError or TemporaryError."""
+        ...
+
+
 class GpuSeries:
-    """The series of all exporters."""
+    """Implements SeriesSource: of all exporters of simulated nodes."""
 
     def __init__(self, nodes: NodeViews, seconds: Callable[[], float]) -> None:
         self._nodes = nodes
@@ -68,8 +99,11 @@ class GpuSeries:
 
 
 class CustomMetricsRoutes:
-    def __init__(self, series: GpuSeries, node_labels: Callable[[str], _Labels]) -> None:
+    def __init__(
+        self, series: SeriesSource, node_labels: Callable[[str], _Labels], others: OtherMetrics | None = None
+    ) -> None:
         self._series = series
+        self._others = others
         self._node_labels = node_labels
 
     def routes(self) -> list[web.RouteDef]:
@@ -92,20 +126,50 @@ class CustomMetricsRoutes:
         return json_answer(group_of(CUSTOM, CUSTOM_VERSIONS))
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
-        return json_answer(custom_resources(_version(request), metric_names(self._series.read()[0])))
+        others = self._others.resources() if self._others is not None else ()
+        return json_answer(custom_resources(_version(request), metric_names(self._series.read()[0]), others))
 
     def _of(self, resource: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def answer(request: web.Request) -> web.StreamResponse:
             try:
-                return json_answer(self._values(request, resource))
+                found = await self._elsewhere(request, resource)
+                return json_answer(self._values(request, resource) if found is None else found)
             except status.ApiError as error:
                 return json_answer(error.status(), error.code)
 
         return answer
 
+    async def _elsewhere(self, request: web.Request, resource: str) -> Obj | None:
+        """`None`: it is no metric of others. Metrics of GPUs are those of exporters in any case."""
+        metric, name = request.match_info["metric"], request.match_info["name"]
+        if self._others is None or is_gpu_metric(metric):
+            return None
+        namespace = request.match_info.get("namespace", "")
+        names: tuple[str, ...] = () if name == "*" else (name,)
+        if name == "*" and resource == PODS and "labelSelector" in request.query:
+            selector = _selector(request, "labelSelector")
+            labels = self._series.pod_labels().items()
+            names = tuple(sorted(key[1] for key, one in labels if key[0] == namespace and selector.matches(one)))
+            if not names:
+                return metric_value_list(_version(request), resource, metric, (), "")
+        try:
+            asked = ObjectQuestion(resource, namespace, names)
+            values = await self._others.object_values(asked, metric, _selector(request, "metricLabelSelector"))
+        except ShoalError as error:
+            raise status.ApiError(500, "InternalError", f"Internal error occurred: {error}") from None
+        if not values:
+            return None
+        return metric_value_list(_version(request), resource, metric, values, rfc3339(self._others.seconds()))
+
     async def _of_others(self, request: web.Request) -> web.StreamResponse:
         """No other objects have metrics of GPUs."""
         found = request.match_info
+        try:
+            values = await self._elsewhere(request, found["resource"])
+        except status.ApiError as refusal:
+            return json_answer(refusal.status(), refusal.code)
+        if values is not None:
+            return json_answer(values)
         words = f"the server could not find the metric {found['metric']} for {found['resource']} {found['name']}"
         error = status.ApiError(404, "NotFound", words)
         return json_answer(error.status(), error.code)

@@ -190,7 +190,7 @@ class _VictimAction(ABC):
             if moved:
                 before = cycle.take_off(step.job, moved, returns=True)
                 cycle.put(step.job, [found.moved[pod] for pod in moved])
-                step.job.settled.update(moved)
+                step.job.settled = step.job.settled.union(moved)
                 for pod in moved:
                     _, row, grant = found.moved[pod]
                     moves.append(Move(pod, names[before[pod].row], names[row], grant, job.name))
@@ -292,9 +292,10 @@ class _Preempt(_VictimAction):
 
 def _may_stop(cycle: FairshareCycle, job: FairJob, least_s: float) -> MayYield:
     """A job that has not run for long enough gives up only what it has above its minimum."""
-    if not least_s or cycle.state.now_s - job.started_s >= least_s:
+    started_s = job.started_s(cycle.state.now_s)
+    if not least_s or cycle.state.now_s - started_s >= least_s:
         return MayYield.ALL
-    cycle.due_s = min(cycle.due_s, job.started_s + least_s)
+    cycle.due_s = min(cycle.due_s, started_s + least_s)
     return MayYield.SURPLUS
 
 
@@ -306,17 +307,19 @@ def _stopped(cycle: FairshareCycle, step: VictimStep, found: Solution) -> Amount
     return total
 
 
-def evict_stale(cycle: FairshareCycle, since_s: dict[str, float]) -> None:
+def evict_stale(cycle: FairshareCycle, since_s: dict[str, float], seen: set[str]) -> None:
     """Stop all pods of gangs that have run below their minima for longer than the grace.
 
-    `since_s`: gang -> the moment when that began. It is kept up to date, for the next cycle."""
+    `since_s`: gang -> the moment when that began. It is kept up to date, for the next cycle, as are the gangs `seen`:
+    what the object of a gang records counts until the gang was looked at."""
     state, grace_s = cycle.state, cycle.settings.stale_grace_s
     stale: dict[str, float] = {}
     for job in cycle.jobs.values():
         facts = job.facts
         if facts.succeeded or not (active := job.active) or job.phase != BELOW_MINIMUM:
             continue
-        began_s = facts.stale_since_s if facts.stale_since_s is not None else since_s.get(job.name, state.now_s)
+        recorded_s = None if job.name in seen else facts.stale_since_s
+        began_s = since_s.get(job.name, state.now_s if recorded_s is None else recorded_s)
         stale[job.name] = began_s
         if grace_s < 0:
             continue
@@ -329,6 +332,8 @@ def evict_stale(cycle: FairshareCycle, since_s: dict[str, float]) -> None:
                 state.intentions.append(Evict(pod, "", Code.STALE))
     since_s.clear()
     since_s.update(stale)
+    seen.clear()
+    seen.update(cycle.jobs)
 
 
 ACTIONS: dict[str, Callable[[FairshareCycle], None]] = {

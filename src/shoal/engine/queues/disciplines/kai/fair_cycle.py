@@ -74,6 +74,13 @@ class FairshareCycle:
         self.versions: dict[QueueNode, int] = {}
         """Counts the changes of what each queue holds."""
 
+    def resume(self, state: CycleState) -> None:
+        """Go on in the next cycle: this one ended before all jobs were looked at, and nothing has changed since."""
+        self.state = state
+        self._log.clear()
+        self.why.clear()
+        self.touched.clear()
+
     # -- limits ------------------------------------------------------------------------------------------------------
 
     def over(self, job: FairJob, step: Amounts3) -> tuple[Code, QueueNode] | None:

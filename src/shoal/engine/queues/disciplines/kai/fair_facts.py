@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, jobs_of, sum_of
-from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueTree
+from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, total_amounts
 
 
@@ -26,11 +26,22 @@ def fair_facts(
     """With the fair shares of all queues. A request is everything that is bound, runs or waits."""
     tree, amounts = QueueTree(queues, usage), PodAmounts(cluster)
     jobs = {job.name: job for job in jobs_of(cluster, tree, amounts)}
+    requested: dict[QueueNode, list[int]] = {}
+    of, pods, pending = amounts.of, cluster.pods, cluster.pending
     for job in jobs.values():
-        held = sum_of(amounts.of(cluster.pods[pod].charge) for pod in job.active)
-        charge(job, held, 1)
-        wanted = sum_of([held, *(amounts.of(cluster.pending[pod].charge) for pod in job.gang.waiting)])
-        for node in job.leaf.path:
+        wanted = requested.setdefault(job.leaf, [0, 0, 0])
+        if job.gang.running:
+            held = sum_of(of(pods[pod].charge) for pod in job.active)
+            charge(job, held, 1)
+            for at in EACH:
+                wanted[at] += held[at]
+        for pod in job.gang.waiting:
+            gpu, cpu, memory = of(pending[pod].charge)
+            wanted[0] += gpu
+            wanted[1] += cpu
+            wanted[2] += memory
+    for leaf, wanted in requested.items():
+        for node in leaf.path:
             for at in EACH:
                 node.requested[at] += wanted[at]
     total = total_amounts(cluster, amounts)

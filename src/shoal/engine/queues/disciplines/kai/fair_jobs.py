@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.gang_members import Gang
@@ -45,7 +45,7 @@ class FairJob:
     _step_amounts: Amounts3 = NOTHING
     _claim: Preemptor | None = None
     _phase: int = -1
-    settled: set[str] = field(default_factory=set)
+    settled: frozenset[str] = frozenset()
     """Pods that were moved in this cycle: they stay where they are now."""
 
     @property
@@ -98,11 +98,10 @@ class FairJob:
         running = [pod for pod in self.gang.running if pod not in terminating]
         return sorted(running, key=lambda pod: (pods[pod].who.order, len(pod), pod)) if len(running) > 1 else running
 
-    @property
-    def started_s(self) -> float:
-        """When it started last."""
+    def started_s(self, now_s: float) -> float:
+        """When it started last; pods of which no start is known are starting now."""
         pods = self.cluster.pods
-        return min((pods[pod].who.since_s for pod in self.active), default=0.0)
+        return min((since_s for pod in self.active if (since_s := pods[pod].who.since_s)), default=now_s)
 
     def changed(self) -> None:
         """Pods of it took or left their places."""
@@ -187,14 +186,22 @@ def _reversed(name: str) -> str:
 
 def jobs_of(cluster: Cluster, tree: QueueTree, amounts: PodAmounts) -> Iterator[FairJob]:
     """The jobs of a cluster in queues that may have some. Others are not looked at."""
+    leaves: dict[str, QueueNode | None] = {}
+    pods, pending = cluster.pods, cluster.pending
     for gang in cluster.gangs:
         facts = gang.facts
-        leaf = tree.leaf(facts.queue) if facts is not None and facts.queue else None
-        if facts is None or leaf is None or not (gang.running or gang.waiting):
+        if facts is None or not facts.queue or not (gang.running or gang.waiting):
             continue
-        members = [cluster.pods[pod] for pod in gang.running] + [cluster.pending[pod] for pod in gang.waiting]
-        priority = max(each.priority for each in members) if facts.priority is None else facts.priority
-        is_preemptible = facts.is_preemptible and all(each.who.is_preemptible for each in members)
+        if facts.queue not in leaves:
+            leaves[facts.queue] = tree.leaf(facts.queue)
+        leaf = leaves[facts.queue]
+        if leaf is None:
+            continue
+        priority, is_preemptible = facts.priority, facts.is_preemptible
+        if priority is None or is_preemptible:
+            members = [pods[pod] for pod in gang.running] + [pending[pod] for pod in gang.waiting]
+            priority = max(each.priority for each in members) if priority is None else priority
+            is_preemptible = is_preemptible and all(each.who.is_preemptible for each in members)
         turn = float("-inf") if gang.turn is None else float(gang.turn)
-        created_s = facts.created_s or min((cluster.pods[pod].who.since_s for pod in gang.running), default=_NEVER)
+        created_s = facts.created_s or min((pods[pod].who.since_s for pod in gang.running), default=_NEVER)
         yield FairJob(leaf, cluster, amounts, gang, facts, priority, is_preemptible, created_s, turn)

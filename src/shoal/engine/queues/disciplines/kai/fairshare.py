@@ -6,6 +6,7 @@ queues over the window. Both are values that a controller stores and hands back 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -43,30 +44,46 @@ class Fairshare:
         """Gang -> since when it has run below its minimum."""
         self.last: FairshareCycle | None = None
         """The latest cycle that decided anything: its shares, and the reasons why jobs wait."""
+        self._seen: set[str] = set()
+        """Gangs that were looked at: what their objects record of earlier processes counts no more."""
         self._kept: frozenset[str] = frozenset()
-        self._state: CycleState | None = None
+        self._cut: tuple[object, ...] | None = None
+        """The facts as the last cycle left them, if it ended before all jobs were looked at."""
         self._quiet: tuple[object, ...] | None = None
         """The facts under which nothing is left to decide; None while there may be."""
 
     def steps(self) -> tuple[Step, ...]:
         """The actions in their configured order."""
-        return (*(self._step(action) for action in self.actions), self._end)
+        return (self._open, *(self._step(action) for action in self.actions), self._end)
+
+    def next_s(self) -> float | None:
+        """When the passing of time alone may change a decision."""
+        return None if self.last is None or self.last.due_s == math.inf else self.last.due_s
+
+    def keep(self, state: CycleState) -> None:
+        """Keep all gangs in queues of KAI from the steps of others."""
+        state.kept |= frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
 
     def _step(self, action: str) -> Step:
         if action == STALE:
-            return partial(self._run, lambda cycle: evict_stale(cycle, self.stale_since_s))
+            return partial(self._run, lambda cycle: evict_stale(cycle, self.stale_since_s, self._seen))
         return partial(self._run, ACTIONS[action])
 
+    def _open(self, state: CycleState) -> None:
+        """Read the jobs, if anything may have changed."""
+        if self.last is not None and self._cut is not None and self._cut == self._facts(state):
+            self.last.resume(state)
+        elif not self._is_quiet(state):
+            self._quiet = None
+            self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
+            self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+        self._cut = None
+        state.kept |= self._kept
+
     def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
-        if self._state is not state:
-            self._state = state
-            if not self._is_quiet(state):
-                self._quiet = None
-                self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
-                self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
-            state.kept |= self._kept
         if self._quiet is None and self.last is not None:
             action(self.last)
+            self._cut = self._facts(state) if state.is_cut else None
 
     def _end(self, state: CycleState) -> None:
         if self._quiet is None and not state.intentions:

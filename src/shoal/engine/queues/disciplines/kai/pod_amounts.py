@@ -6,6 +6,8 @@ instance counts its compute slices, and a claim on devices of a GPU class as man
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from shoal.engine import facts
@@ -14,9 +16,9 @@ from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import FULL_MILLI, NOMINAL_MEMORY_MIB, MemoryShares, MigTiles, VirtualGpus
 from shoal.engine.dra.requests import ClaimAsk, ClaimRef, Option
-from shoal.engine.queues.disciplines.kai.admission_unit import compute_slices
 from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3
 
+_COMPUTE = re.compile(r"(?:^|[-.])([1-9][0-9]?)g\b", re.ASCII)
 _GPU_CLASSES = ("gpu.nvidia.com", "nvidia.com/gpu")
 
 
@@ -88,6 +90,12 @@ def total_amounts(cluster: Cluster, amounts: PodAmounts) -> list[int]:
             taken = amounts.of(allocation.charge)
             total = [max(0, total[at] - taken[at]) for at in range(3)]
     return total
+
+
+def compute_slices(profile: str) -> int:
+    """1, 1 and 3 for `1g.5gb`, `mig-1g.5gb` and `1c.3g.40gb`; 0 for text that is not a profile."""
+    found = _COMPUTE.search(profile)
+    return int(found[1]) if found is not None else 0
 
 
 def _claimable_gpus(cluster: Cluster) -> set[str]:

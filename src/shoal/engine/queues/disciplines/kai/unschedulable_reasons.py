@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
-from shoal.engine.queues.facts import Amounts
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
 POD_SCHEDULING_ERRORS, NOT_READY = "PodSchedulingErrors", "NotReady"
@@ -16,6 +15,7 @@ WAITING_FOR_EVICTIONS = (
     "Resources were not found for it yet: other pods are being evicted for it",
 )
 
+Amounts = dict[str, int]
 UsageOf = Callable[[str, bool], Amounts]
 """The usage of a queue and its descendants; if the second argument is true, only of non-preemptible units."""
 

@@ -10,6 +10,9 @@ from shoal.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, effective_
 from shoal.units.quantity import Format, Quantity
 
 Amounts = Mapping[str, int]
+Figures = Mapping[str, float]
+"""Amounts that a division may have made fractions of."""
+GPU = "nvidia.com/gpu"
 _BYTES = frozenset({MEMORY, EPHEMERAL_STORAGE})
 
 
@@ -49,10 +52,13 @@ def to_api(amounts: Amounts) -> dict[str, str]:
     return {name: _quantity(name, amount) for name, amount in sorted(amounts.items())}
 
 
-def allocated_to_api(amounts: Amounts) -> dict[str, str]:
-    """The `allocated` field of a queue; it names cpu and memory even if they are zero."""
-    positive = {name: amount for name, amount in amounts.items() if amount > 0}
-    return to_api({CPU: 0, MEMORY: 0, **positive})
+def allocated_to_api(amounts: Figures) -> dict[str, str]:
+    """The `allocated` field of a queue, of amounts in the engine's units; it names cpu and memory even if they are
+    zero."""
+    positive = {name: int(amount) for name, amount in amounts.items() if amount > 0 and name != GPU}
+    found = to_api({CPU: 0, MEMORY: 0, **positive})
+    gpus = int(amounts.get(GPU, 0))
+    return found | ({GPU: str(Quantity.of_milli(gpus))} if gpus > 0 else {})
 
 
 def _quantity(name: str, amount: int) -> str:
@@ -61,8 +67,6 @@ def _quantity(name: str, amount: int) -> str:
     return str(Quantity.of(amount, Format.BINARY if name in _BYTES else Format.DECIMAL))
 
 
-Figures = Mapping[str, float]
-"""Amounts that a division may have made fractions of."""
 NEGLIGIBLE = 0.1
 """Amounts that differ by less are equal, as in Volcano: a division leaves fractions."""
 

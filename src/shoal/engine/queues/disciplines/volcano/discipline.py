@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from shoal.engine.cluster import Cluster
@@ -13,22 +13,31 @@ from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFact
 
 Stamp = tuple[int, ...]
 _NEVER = float("inf")
+ENQUEUE = "enqueue"
 
 
 class Volcano:
     """The discipline `volcano`.
 
     `facts` returns queues and jobs as they are when a cycle begins: the same object as long as they are the same. A
-    cycle in which nothing can have changed since one that decided nothing costs nothing.
+    cycle in which nothing can have changed since one that decided nothing costs nothing. `admit` receives the jobs that
+    a session has admitted. No other step of the cycle decides about the jobs: none of them knows the queues.
     """
 
-    def __init__(self, facts: Callable[[], VolcanoFacts], configuration: VolcanoConfiguration = DEFAULT) -> None:
+    def __init__(
+        self,
+        facts: Callable[[], VolcanoFacts],
+        configuration: VolcanoConfiguration = DEFAULT,
+        admit: Callable[[Iterable[str]], None] = lambda _: None,
+    ) -> None:
         self._facts = facts
+        self._admit = admit
         self._configuration = configuration
         self._memory: dict[str, float] = {}
-        self._state: CycleState | None = None
         self.session: Session | None = None
         """The last session."""
+        self._cut: Stamp | None = None
+        """The facts as the last session left them, if its cycle ended before all jobs were looked at."""
         self._settled: Stamp | None = None
         """What the facts were when the last session ended."""
         self._settled_until_s = 0.0
@@ -60,21 +69,42 @@ class Volcano:
         """From the next session on."""
         self._configuration = configuration
 
+    @property
+    def configuration(self) -> VolcanoConfiguration:
+        return self._configuration
+
+    def next_s(self) -> float | None:
+        """When a decision may change without an event."""
+        return None if self._settled_until_s in (0.0, _NEVER) else self._settled_until_s
+
     def steps(self) -> tuple[Step, ...]:
         """The actions of the configuration, in order."""
-        return tuple(partial(self._run, name) for name in self._configuration.actions)
+        return (self._open, *(partial(self._run, name) for name in self._configuration.actions))
 
-    def _run(self, name: str, state: CycleState) -> None:
-        if self._state is not state or self.session is None:
-            self._state = state
-            self._rests = self.is_idle and self._settled_until_s > state.now_s
-            if self._rests:
-                return
+    def keep(self, state: CycleState) -> None:
+        """Keep the jobs from the steps of others."""
+        state.kept |= frozenset(self._facts().jobs)
+
+    def _open(self, state: CycleState) -> None:
+        """Read the jobs, if anything may have changed."""
+        self.keep(state)
+        self._rests = self.is_idle and self._settled_until_s > state.now_s
+        goes_on, self._cut = self._cut is not None and self._cut == self._stamp(state.cluster), None
+        if goes_on and self.session is not None:
+            self.session.resume(state)
+        elif not self._rests:
             self._settled = None
             self.session = Session(state, self._facts(), self._configuration, self._memory)
+
+    def _run(self, name: str, state: CycleState) -> None:
+        if self.session is None:
+            return
         if self._rests:
             return
         ACTIONS[name](self.session)
+        if name == ENQUEUE:
+            self._admit(self.session.enqueued)
+        self._cut = self._stamp(state.cluster) if state.is_cut else None
         if name == self._configuration.actions[-1]:
             self._settled = self._stamp(state.cluster)
             self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)

@@ -21,6 +21,7 @@ QUEUE_MISSING, QUEUE_CLOSED, QUEUE_NOT_LEAF = "QueueNotFound", "QueueClosed", "Q
 READY_REASON = "tasks in gang are ready to be scheduled"
 READY = "pod group is ready"
 NOT_READY = "pod group is not ready"
+QUOTA_INSUFFICIENT = "queue resource quota insufficient"
 
 
 class GroupRefusal(msgspec.Struct, frozen=True):

@@ -24,7 +24,8 @@ class JobFacts(msgspec.Struct, frozen=True):
     name: str
     """namespace/name."""
     queue: str
-    priority: int = 0
+    priority: int | None = None
+    """None: that of its priority class, else the highest of its pods."""
     created_s: float = 0.0
     min_resources: Figures | None = None
     is_enqueued: bool = True
@@ -33,6 +34,8 @@ class JobFacts(msgspec.Struct, frozen=True):
     """Whether quota is kept for what it has not started of its `minResources`."""
     waiting_time_s: float | None = None
     """The sla-waiting-time of its own."""
+    has_failed: bool = False
+    """Whether a pod of it has failed."""
 
     @property
     def namespace(self) -> str:
@@ -72,6 +75,7 @@ class JobState:
         "occupied",
         "pending",
         "pipelined",
+        "priority",
         "ready",
         "roles",
         "total",
@@ -83,6 +87,7 @@ class JobState:
         self.gang = gang
         group = gang.facts
         self.turn = gang.turn or 0
+        self.priority = facts.priority or 0
         self.minimum = 0 if group is None else group.minimum
         roles = () if group is None else group.roles
         # Role minima hold only within the minimum of the group.
@@ -125,8 +130,11 @@ class JobState:
         return self.facts.queue
 
     @property
-    def priority(self) -> int:
-        return self.facts.priority
+    def reserves(self) -> bool:
+        """Whether quota is kept for what it has not started: not once too many of its pods have failed."""
+        facts = self.facts
+        is_hopeless = facts.has_failed and self.total < self.minimum
+        return facts.is_enqueued and facts.reserves and not is_hopeless
 
     @property
     def valid(self) -> int:

@@ -10,7 +10,7 @@ from msgspec import field
 
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.engine.queues.disciplines.volcano.amounts import add
-from shoal.engine.queues.disciplines.volcano.objects import GroupPod
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Key, QueuedPodGroup
 
 
 class GroupPodCounts(msgspec.Struct, frozen=True):
@@ -42,6 +42,17 @@ class GroupPodCounts(msgspec.Struct, frozen=True):
 
     def are_roles_ready(self, minima: Mapping[str, int]) -> bool:
         return all(self.placed_by_role.get(role, 0) >= least for role, least in minima.items())
+
+
+class CountedGroup(msgspec.Struct, frozen=True):
+    """A group with the counts of its pods."""
+
+    group: QueuedPodGroup
+    counts: GroupPodCounts
+
+    @property
+    def key(self) -> Key:
+        return self.group.metadata.key
 
 
 def count_pods(pods: Iterable[GroupPod]) -> GroupPodCounts:

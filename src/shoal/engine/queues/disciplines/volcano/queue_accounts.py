@@ -35,7 +35,7 @@ class QueueAccounts:
             least = job.facts.min_resources or _NONE
             if job.allocated:
                 self._add(self._surplus, job.queue, _beyond(least, job.allocated))
-            if least and job.facts.is_enqueued and job.facts.reserves:
+            if least and job.reserves:
                 self._add(self._reserved, job.queue, _beyond(job.allocated, least))
 
     def allocated(self, queue: str) -> Figures:

@@ -12,10 +12,9 @@ import msgspec
 
 from shoal.api.resources import CPU, MEMORY
 from shoal.engine.device_demand import FULL_MILLI
-from shoal.engine.queues.disciplines.volcano.amounts import Figures
+from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, Queue
 
-GPU = "nvidia.com/gpu"
 _PLAIN = (CPU, MEMORY)
 """A capability of 0 of these is no limit, as in Volcano."""
 
@@ -80,6 +79,8 @@ class QueueForest:
         self._places: dict[str, int] = {}
         self._refusals: dict[str, str] = {}
         self.declares_quota = any(queue.deserved or queue.guarantee for queue in self.queues.values())
+        self.is_tree = any(parent != ROOT_QUEUE for parent in self._children)
+        """Whether queues have parents other than the root."""
 
     def parent_of(self, name: str) -> str:
         """The parent, which may not exist; empty for the root."""

@@ -10,6 +10,7 @@ from shoal.engine.queues.disciplines.volcano.group_phases import (
     QUEUE_CLOSED,
     QUEUE_MISSING,
     QUEUE_NOT_LEAF,
+    QUOTA_INSUFFICIENT,
     GroupRefusal,
 )
 from shoal.engine.queues.disciplines.volcano.objects import Queue
@@ -66,7 +67,7 @@ class QueueTree:
             limit = self._limit(queue)
             short = exceeded_resources(asked, (usage.get(queue.name, {}) for usage in taken), limit) if limit else []
             if short:
-                message = "queue resource quota insufficient: " + ", ".join(f"insufficient {one}" for one in short)
+                message = f"{QUOTA_INSUFFICIENT}: " + ", ".join(f"insufficient {one}" for one in short)
                 return GroupRefusal(NOT_ENOUGH_RESOURCES, message, is_quota=True)
         return None
 

@@ -68,6 +68,12 @@ class Session(Hooks):
         self.accounts = QueueAccounts(self.forest, self.jobs.values())
         super().__init__(made_plugins(self, configuration.tiers))
 
+    def resume(self, state: CycleState) -> None:
+        """Go on in the next cycle: this one ended before all jobs were looked at, and nothing has changed since."""
+        self.state = state
+        self._log.clear()
+        self.refusals.clear()
+
     @property
     def now_s(self) -> float:
         return self.state.now_s

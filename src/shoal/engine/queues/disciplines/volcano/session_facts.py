@@ -10,9 +10,8 @@ from shoal.engine.device_demand import MigTiles
 from shoal.engine.dra.requests import ClaimAsk, ClaimRef
 from shoal.engine.facts import GPU_MILLI
 from shoal.engine.pods import PodAllocation, PodState, Waiting
-from shoal.engine.queues.disciplines.volcano.amounts import Figures, is_nothing
+from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures, is_nothing
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
-from shoal.engine.queues.disciplines.volcano.queue_forest import GPU
 
 DEVICE_CLASS = "deviceclass/"
 """What the name of a quota of devices of a class begins with."""
@@ -40,6 +39,15 @@ class SessionFacts:
             job.total += 1
             pod = self.pods[key] = self._waiting(job.name, key, cluster.pending[key], yields=yields, preempts=preempts)
             (job.best_effort if pod.is_best_effort else job.pending)[key] = pod
+        if job.facts.priority is None:
+            job.priority = self._priority(job)
+
+    def _priority(self, job: JobState) -> int:
+        group, cluster = job.gang.facts, self._cluster
+        if group is not None and group.priority is not None:
+            return group.priority
+        priorities = [cluster.pods[key].priority for key in job.gang.running]
+        return max([*priorities, *(cluster.pending[key].priority for key in job.gang.waiting)], default=0)
 
     def _running(self, job: str, key: str, allocation: PodAllocation, *, yields: bool) -> PodOfJob:
         who = allocation.who
@@ -54,7 +62,7 @@ class SessionFacts:
             who.order,
             allocation.turn or 0,
             who.role,
-            is_preemptible=yields and allocation.state is PodState.BOUND,
+            is_preemptible=yields and allocation.state in (PodState.ASSUMED, PodState.BOUND),
             yields=yields,
             is_best_effort=is_nothing(amounts),
             since_s=who.since_s,

@@ -2,7 +2,8 @@
 
 Each turn takes the first queue that is not overused, and its first job. The job gets what it lacks to be ready, all or
 nothing, and from then on one pod a turn; queues and jobs are put in order anew after each. A pod that fits nowhere now
-may be promised capacity that terminating pods free; a job that would be ready with promises keeps them all.
+may be promised capacity that terminating pods free; a job that would be ready with promises keeps them all. Jobs that
+were promised capacity come first: others have left theirs for them, and would otherwise take it back.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class _Allocation:
 
     def run(self) -> None:
         session = self._session
+        self._serve_promised()
         while self._queues and not session.state.is_full():
             _, name = heappop(self._queues)
             if session.is_overused(name):
@@ -58,11 +60,20 @@ class _Allocation:
             if not jobs:
                 continue
             _, job = heappop(jobs)
-            helped = self._turn(job)
+            helped = bool(job.pending) and self._turn(job)
             if helped and job.pending and self._has_tasks(job):
                 heappush(jobs, (session.job_key(job), job))
-            if helped or session.forest.queues[name].dequeue_strategy != "fifo":
+            if helped or not job.pending or session.forest.queues[name].dequeue_strategy != "fifo":
                 heappush(self._queues, (session.queue_key(name), name))
+
+    def _serve_promised(self) -> None:
+        session = self._session
+        renewed = session.state.renewed
+        jobs = [job for waiting in self._jobs.values() for _, job in waiting] if renewed else []
+        promised = [job for job in jobs if not renewed.isdisjoint(job.pending)]
+        for job in sorted(promised, key=lambda each: (session.queue_key(each.queue), session.job_key(each))):
+            while not (renewed.isdisjoint(job.pending) or session.is_overused(job.queue)) and self._turn(job):
+                continue
 
     def _refuse_all(self, queue: str) -> None:
         for _, job in self._jobs[queue]:

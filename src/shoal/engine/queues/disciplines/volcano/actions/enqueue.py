@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
+from shoal.engine.queues.disciplines.volcano.group_phases import QUOTA_INSUFFICIENT
 from shoal.engine.queues.disciplines.volcano.hooks import Key
 from shoal.engine.queues.disciplines.volcano.jobs import JobState
 from shoal.engine.queues.disciplines.volcano.session import Session
@@ -12,7 +13,7 @@ from shoal.engine.queues.disciplines.volcano.session import Session
 def enqueue(session: Session) -> None:
     jobs: dict[str, list[tuple[Key, JobState]]] = {}
     for job in session.jobs.values():
-        if job.facts.is_enqueued:
+        if job.facts.is_enqueued or job.name in session.enqueued:
             continue
         if fault := session.forest.refusal(job.queue):
             session.refusals[job.name] = fault
@@ -30,7 +31,7 @@ def enqueue(session: Session) -> None:
         # A job that states no minResources is always admitted.
         refusal = "" if job.facts.min_resources is None else session.enqueue_refusal(job)
         if refusal:
-            session.refusals[job.name] = f"queue resource quota insufficient: {refusal}"
+            session.refusals[job.name] = f"{QUOTA_INSUFFICIENT}: {refusal}"
             if session.forest.queues[name].dequeue_strategy == "fifo":
                 for _, behind in jobs[name]:
                     session.refusals[behind.name] = session.refusals[job.name]

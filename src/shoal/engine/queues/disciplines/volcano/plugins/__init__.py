@@ -37,11 +37,12 @@ PLUGINS: Mapping[str, type[Plugin]] = {
 
 def made_plugins(session: SessionView, tiers: Sequence[Sequence[PluginOption]]) -> list[list[Plugin]]:
     """The plugins of every tier. Of `capacity` and `proportion` one alone shares quota: `capacity` where queues declare
-    deserved amounts or guarantees, else `proportion`; Volcano cannot run both."""
+    deserved amounts or guarantees, or have parents, else `proportion`; Volcano cannot run both."""
     names = {option.name for tier in tiers for option in tier}
     left_out = ""
     if {"capacity", "proportion"} <= names:
-        left_out = "proportion" if session.forest.declares_quota else "capacity"
+        forest = session.forest
+        left_out = "proportion" if forest.declares_quota or forest.is_tree else "capacity"
     return [[_made(option, session) for option in tier if option.name in PLUGINS.keys() - {left_out}] for tier in tiers]
 
 

@@ -1,0 +1,1 @@
+"""Converts node groups of other tools to NodePools."""

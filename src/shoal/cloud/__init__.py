@@ -1,0 +1,1 @@
+"""Providers of machines: the port, and its adapters."""

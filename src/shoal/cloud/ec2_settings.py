@@ -1,0 +1,31 @@
+"""The settings of EC2, and the client that they give."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from shoal.units.errors import UserError, Where
+
+
+class Ec2Settings(msgspec.Struct, frozen=True):
+    cluster: str
+    region: str = ""
+    endpoint: str = ""
+    """Of another server than that of the region."""
+
+
+def ec2_client(settings: Ec2Settings) -> Any:
+    """The client of the SDK, with the credentials that the SDK finds. Raises UserError without the SDK or a region."""
+    try:
+        sdk = import_module("boto3")
+    except ImportError as error:
+        fix = "install it with `pip install 'shoal[aws]'`"
+        raise UserError("the SDK of AWS (boto3) is not installed", where=Where(path="--cloud"), fix=fix) from error
+    config = import_module("botocore.config").Config(retries={"max_attempts": 1}, connect_timeout=10, read_timeout=60)
+    session = sdk.session.Session(region_name=settings.region or None)
+    if session.region_name is None:
+        raise UserError("the AWS region is not known", where=Where(path="--cloud-region"), fix="as in us-east-1")
+    return session.client("ec2", config=config, endpoint_url=settings.endpoint or None)

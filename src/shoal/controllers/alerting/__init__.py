@@ -1,0 +1,1 @@
+"""Evaluates the rules of alerts without Prometheus, and sends the alerts to their receivers."""

@@ -1,0 +1,1 @@
+"""Provisions and removes nodes."""

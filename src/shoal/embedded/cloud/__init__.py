@@ -1,0 +1,1 @@
+"""A simulated cloud: machines that are requested boot as simulated nodes."""

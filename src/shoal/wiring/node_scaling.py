@@ -1,0 +1,39 @@
+"""Starts the controller that provisions and removes nodes, with the cloud that was chosen."""
+
+from __future__ import annotations
+
+from shoal.client.context import Context
+from shoal.client.presence import CLUSTER_AUTOSCALER, KARPENTER, Presence
+from shoal.client.served import Served
+from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
+from shoal.cloud.port import Cloud
+from shoal.controllers.node_scaling.controller import NodeScalingController
+from shoal.embedded.cloud.simulated_cloud import SimulatedCloud
+from shoal.wiring.process_tasks import ProcessTasks
+from shoal.wiring.run_choice import NODE_SCALING, RunChoice
+from shoal.wiring.telemetry import Telemetry
+
+_DEFAULT_SCHEDULER = "default-scheduler"
+
+
+def start_node_scaling(
+    tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice, telemetry: Telemetry | None
+) -> None:
+    cloud = _cloud(tasks, context, choice)
+    # The pods of kube-scheduler get nodes too, where it is the scheduler of the cluster.
+    schedulers = frozenset({*choice.scheduler_names, _DEFAULT_SCHEDULER})
+    others = [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]
+    controller = NodeScalingController(context, served, cloud, schedulers, others)
+    if telemetry is not None:
+        telemetry.follow_node_scaling(lambda: controller.figures, controller.observer)
+    tasks.start(NODE_SCALING, controller.run)
+
+
+def _cloud(tasks: ProcessTasks, context: Context, choice: RunChoice) -> Cloud:
+    assert choice.cloud is not None  # noqa: S101 - the caller checks it
+    if isinstance(choice.cloud, Ec2Settings):
+        from shoal.cloud.ec2 import Ec2Cloud
+
+        return Ec2Cloud(ec2_client(choice.cloud), context.clock, choice.cloud)
+    # The cloud is no user of the cluster: its records are not what the controller may write.
+    return SimulatedCloud(tasks.api, context.clock, choice.cloud)

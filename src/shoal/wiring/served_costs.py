@@ -1,0 +1,89 @@
+"""Serves costs beside the recorder of the history: hourly prices as metrics, and OpenCost's API at an address of
+loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from shoal.client.context import Context
+from shoal.cost.budgets import BudgetLine
+from shoal.cost.cost_settings import CostSettings
+from shoal.cost.hourly_prices import held_gpus, hourly_prices
+from shoal.cost.records import Holding, Machine
+from shoal.cost.report import PriceBasis
+from shoal.store.history.allocation_reader import AllocationReader
+from shoal.store.history.budget_reader import read_budgets
+from shoal.telemetry.allocation_endpoint import AllocationEndpoint, AllocationSettings
+from shoal.telemetry.prices import CostFigures
+from shoal.units.errors import UserError
+
+_log = logging.getLogger("shoal.cost")
+_INTERVAL_S = 60.0
+_BUDGETS_S = 300.0
+_LEAST_S = 1.0
+
+
+class PriceFigures:
+    """What was computed last; `run` computes it again each minute."""
+
+    def __init__(
+        self,
+        context: Context,
+        settings: CostSettings,
+        folder: Path,
+        machines: Callable[[], Sequence[Machine]],
+        holdings: Callable[[], Sequence[Holding]],
+    ) -> None:
+        self._context, self._settings = context, settings
+        self._machines, self._holdings = machines, holdings
+        self._folder = folder
+        self._budgets: list[BudgetLine] = []
+        self._budgets_s = 0.0
+        self._fault = ""
+        self.figures = CostFigures()
+
+    async def run(self) -> None:
+        while True:
+            await self._read_budgets()
+            self.compute()
+            # Until the first nodes were seen, the next look comes soon.
+            wait = _INTERVAL_S if self.figures.prices else _LEAST_S
+            await asyncio.gather(self._context.clock.sleep(wait), asyncio.sleep(_LEAST_S))
+
+    async def _read_budgets(self) -> None:
+        """Every five minutes, in a thread."""
+        now_s = self._context.clock.seconds()
+        if not self._settings.file.budgets or abs(now_s - self._budgets_s) < _BUDGETS_S:
+            return
+        self._budgets_s = now_s
+        try:
+            self._budgets = await asyncio.to_thread(read_budgets, self._folder, self._settings, round(now_s * 1000))
+        except UserError as error:
+            # A price that is missing, or no record yet.
+            self._budgets = []
+            if self._fault != str(error):
+                self._fault = str(error)
+                _log.warning("budgets cannot be computed: %s", error)
+
+    def compute(self) -> None:
+        now_s = self._context.clock.seconds()
+        today = datetime.fromtimestamp(now_s, UTC).date()
+        basis = PriceBasis(self._settings.file, self._settings.where, today, self._settings.mode)
+        machines = self._machines()
+        prices = hourly_prices(machines, basis, round(now_s * 1000))
+        self.figures = CostFigures(prices, machines, held_gpus(self._holdings()), self._budgets)
+
+
+async def serve_costs(context: Context, folder: Path, settings: CostSettings, address: tuple[str, int]) -> None:
+    """Until it is cancelled. Raises UserError where the address cannot be had."""
+    reader = AllocationReader(folder, settings)
+    endpoint = AllocationEndpoint(reader, AllocationSettings(*address), context.clock.seconds)
+    await endpoint.start()
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await endpoint.close()

@@ -1,0 +1,63 @@
+"""Metrics of prices and budgets beside the recorder, and OpenCost's API of a process with a history."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from build.small_clusters import small_cluster
+from build.virtual_time import virtual
+from shoal.cost.cost_settings import CostSettings
+from shoal.cost.prices.price_file import Budget, MachinePrice, PriceFile
+from shoal.cost.records import DeviceShare, Holder, Holding, Machine
+from shoal.store.history.budget_reader import read_budgets
+from shoal.store.history.history import open_history
+from shoal.store.history.ledger import LedgerChanges
+from shoal.units.calendar_windows import HOUR_MS
+from shoal.wiring.served_costs import PriceFigures
+
+START = 1_793_491_200_000
+"""2026-11-01T00:00:00Z."""
+MACHINE = Machine("n1", START, None, "box", model="H100-SXM5-80GB", devices=("g0", "g1"))
+FILE = PriceFile(
+    machines=(MachinePrice(per_hour=Decimal(10), instance_type="box"),),
+    budgets=(Budget(per_month=Decimal(100), team="red"), Budget(per_month=Decimal(10_000), namespace="lab")),
+)
+
+
+def recorded(folder: Path) -> None:
+    held = Holding(Holder("p", "lab", team="red"), "n1", START, START, None, (DeviceShare("g0"),))
+    history = open_history(folder)
+    history.ledger.write(LedgerChanges(START, {"n": MACHINE}, {"p": held}))
+    history.ledger.write(LedgerChanges(START + 24 * HOUR_MS))
+    history.close()
+
+
+def test_budgets_are_those_of_the_month_of_the_last_record(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    red, lab = read_budgets(tmp_path, CostSettings(FILE), 0)
+    # One of two GPUs at 10 an hour for a day; November has 30 days.
+    assert (red.subject, red.spent, red.state) == ("team red", Decimal(120), "exceeded")
+    assert round(red.forecast) == 120 * 30
+    assert (lab.subject, lab.state) == ("namespace lab", "kept")
+    assert read_budgets(tmp_path, CostSettings(), 0) == []
+
+
+@virtual
+async def test_figures_are_computed_again_and_nodes_without_a_price_have_none(tmp_path: Path) -> None:
+    recorded(tmp_path / "history")
+    async with small_cluster(tmp_path) as cluster:
+        machines = [MACHINE, Machine("n2", START, None, "unknown", capacity="spot")]
+        prices = PriceFigures(
+            cluster.context(),
+            CostSettings(PriceFile(machines=FILE.machines)),
+            tmp_path / "history",
+            lambda: machines,
+            list,
+        )
+        prices.compute()
+        assert [one.node for one in prices.figures.prices] == ["n1"]
+        assert [one.name for one in prices.figures.machines] == ["n1", "n2"]
+        machines.clear()
+        prices.compute()
+        assert prices.figures.prices == []
