@@ -183,3 +183,9 @@ def test_a_claim_that_is_there_is_used_without_a_class_and_refused_changes_are_n
     found = _found(sets, storage_classes=(), history_claim=CLAIM)
     words = f"the PersistentVolumeClaim shoal-history, which has the history, {KEPT[sets]}" if KEPT[sets] else ""
     assert [str(one) for one in found] == [words] * bool(words)
+
+
+def test_the_scheduler_does_not_record_beside_it() -> None:
+    what = r"^controllers: history is a Deployment of its own; set history\.enabled to true, and leave it out here$"
+    with pytest.raises(UserError, match=what):
+        manifest(RELEASE, _values("controllers={scheduler,history}"))

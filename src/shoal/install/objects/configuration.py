@@ -8,7 +8,7 @@ from shoal.api.decode import convert
 from shoal.api.run_configuration import RUN_KIND, RUN_VERSION, RunConfiguration
 from shoal.api.yaml_out import to_yaml
 from shoal.api.yaml_text import read_yaml
-from shoal.data.permissions import BY_DEFAULT, DRIVER_UPGRADES, POD_AUTOSCALING
+from shoal.data.permissions import BY_DEFAULT, DRIVER_UPGRADES, HISTORY, POD_AUTOSCALING
 from shoal.install.objects.certificates import CERTIFICATE, CERTIFICATE_FOLDER, has_issued_certificate
 from shoal.install.objects.permissions import OPERATOR
 from shoal.install.release import Release
@@ -17,14 +17,16 @@ from shoal.units.errors import UserError, Where
 
 Obj = dict[str, Any]
 CONFIG, OPERATOR_CONFIG = "config.yaml", "operator.yaml"
+_OWN_DEPLOYMENTS = {POD_AUTOSCALING: "podAutoscaling.enabled", HISTORY: "history.enabled"}
 _KUEUE = "managerConfig.controllerManagerConfigYaml"
 
 
 def scheduler_config(release: Release, values: ChartValues) -> Obj:
     """Raises UserError for fields that `shoal run` does not have."""
-    if POD_AUTOSCALING in values.get("controllers"):
-        where, fix = Where(path="controllers"), "set podAutoscaling.enabled to true, and leave it out here"
-        raise UserError(f"{POD_AUTOSCALING} is a Deployment of its own", where=where, fix=fix)
+    for part, option in _OWN_DEPLOYMENTS.items():
+        if part in values.get("controllers"):
+            fix = f"set {option} to true, and leave it out here"
+            raise UserError(f"{part} is a Deployment of its own", where=Where(path="controllers"), fix=fix)
     webhook = {
         "enabled": "auto" if values.get("webhook.enabled") else "never",
         "address": "0.0.0.0",  # noqa: S104 - of the pod; the Service leads there
