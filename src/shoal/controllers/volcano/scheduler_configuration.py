@@ -31,7 +31,7 @@ NAME = "volcano-scheduler-configmap"
 KEY = "volcano-scheduler.conf"
 
 
-class _ConfigMap(msgspec.Struct):
+class _SchedulerConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
@@ -52,7 +52,7 @@ class SchedulerConfigurationWatch:
         await self._informer.run()
 
     def _changed(self, _before: Item | None, after: Item | None) -> None:
-        text = None if after is None else (after.read(_ConfigMap).data or {}).get(KEY)
+        text = None if after is None else (after.read(_SchedulerConfigMap).data or {}).get(KEY)
         if text == self._text:
             return
         self._text = text
