@@ -60,7 +60,7 @@ class _RecordMeta(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class _InstanceRecord(msgspec.Struct):
+class _WrittenRecord(msgspec.Struct):
     metadata: _RecordMeta
     data: dict[str, str] = {}
 
@@ -73,7 +73,7 @@ def record_of(item: Item) -> InstanceRecord | None:
     """None for an object that is no record, or one that was made unreadable by hand."""
     if not is_record(item):
         return None
-    found = item.read(_InstanceRecord)
+    found = item.read(_WrittenRecord)
     if LABEL not in found.metadata.labels:
         return None
     try:
