@@ -10,13 +10,18 @@ from shoal.api.pod import Pod
 from shoal.api.resources import PODS
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
+from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState
 from shoal.engine.fitter import Fitter
+from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
+from shoal.engine.placement import Placement
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
+from shoal.engine.queues.disciplines.volcano.discipline import Volcano
+from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues
@@ -80,9 +85,7 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
     tree = volcano_tree(documents)
     if tree is None or loaded.volcano is None:
         return
-    ledger = Ledger(loaded.cluster)
-    state = CycleState(loaded.cluster, loaded.placement, ledger, Fitter(loaded.placement, ledger, 0), loaded.now_s)
-    shares = queue_shares(loaded.volcano.opened(state))
+    shares = queue_shares(loaded.volcano.opened(_with_held_pods(loaded, loaded.volcano)))
     for name, queue in sorted(tree.queues.items()):
         mine = shares[name]
         yield OtherQueue(
@@ -99,6 +102,15 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
             _figures(mine.elastic),
             _figures(mine.inqueue),
         )
+
+
+def _with_held_pods(loaded: Loaded, volcano: Volcano) -> CycleState:
+    """The cluster with the pods that queues hold back, which count as requested."""
+    intake = Intake(Cluster())
+    for event in loaded.manifests.before_queues or loaded.manifests.events:
+        intake.apply(event)
+    placement, ledger = Placement(intake.cluster, volcano_profile(volcano.configuration)), Ledger(intake.cluster)
+    return CycleState(intake.cluster, placement, ledger, Fitter(placement, ledger, 0), loaded.now_s)
 
 
 def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:

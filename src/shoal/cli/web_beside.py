@@ -27,18 +27,30 @@ _WAITING = 128
 
 
 def web_socket(port: int | None) -> socket.socket:
-    """Bound on loopback. `port`: None for the usual one, or a free one where another process uses that.
+    """Listens on loopback. `port`: None for the usual one, or a free one where another process uses that.
 
     Raises UserError for a port that is in use.
     """
+    if port is not None:
+        return _listening(port)
+    try:
+        return _listening(USUAL_PORT)
+    except UserError:
+        return _listening(0)
+
+
+def _listening(port: int) -> socket.socket:
+    """Two processes that start at once can bind the same port, and one of them listens: so this does both."""
     from shoal.embedded.apiserver.server.bound_socket import bind
 
-    if port is not None:
-        return bind(_LOOPBACK, port, _OPTION)
+    bound = bind(_LOOPBACK, port, _OPTION)
     try:
-        return bind(_LOOPBACK, USUAL_PORT, _OPTION)
-    except UserError:
-        return bind(_LOOPBACK, 0, _OPTION)
+        bound.listen(_WAITING)
+    except OSError as error:
+        bound.close()
+        what = f"cannot listen on {_LOOPBACK}:{port}: {error.strerror or error}"
+        raise UserError(what, fix=f"choose another port with {_OPTION}") from None
+    return bound
 
 
 def address_of(bound: socket.socket) -> str:
@@ -69,7 +81,6 @@ class PagesBeside:
         """Serves until the server ends. `others`: what is shown as well. Requests wait from now on: an address that was
         printed is never refused."""
         bound.setblocking(False)
-        bound.listen(_WAITING)
 
         async def show(tasks: ProcessTasks, stop: Callable[[], None]) -> None:
             async with asyncio.TaskGroup() as group:
