@@ -45,15 +45,17 @@ def with_cheaper_domains(
     attempt: Callable[[Domains], NodePlan],
     most: int,
 ) -> NodePlan:
-    """The plan with gangs moved to other domains, one after the other. `values`: of a gang; `most`: attempts."""
+    """The plan with gangs in other domains: all in one, then one after the other.
+
+    `values`: of a gang; `most`: attempts.
+    """
     best, domains = start
-    left = most
-    for gang in start.domains:
-        for value in values(gang):
-            if value == domains[gang] or left <= 0:
-                continue
-            left -= 1
-            tried = {**domains, gang: value}
+    shared = sorted({value for gang in domains for value in values(gang)}) if len(domains) > 1 else []
+    moves: list[Domains] = [{gang: value for gang in domains if value in values(gang)} for value in shared]
+    moves += [{gang: value} for gang in domains for value in values(gang)]
+    for move in moves[:most]:
+        tried = {**domains, **move}
+        if tried != domains:
             plan = attempt(tried)
             if plan.cost < best.cost:
                 best, domains = plan, tried
