@@ -137,3 +137,28 @@ def test_a_gang_for_which_a_reservation_is_too_small_gets_no_part_of_it() -> Non
     assert [each.reason for each in alone.pending] == ["no more nodes of the reservation are left"]
     assert not together.new_nodes
     assert len(together.pending) == 3
+
+
+def test_a_gang_goes_to_the_zone_in_which_the_whole_plan_costs_least() -> None:
+    small, large = (
+        machine("small", 8, price=9, gpus=2, zones=["a"]),
+        machine("large", 24, price=10, gpus=4, zones=["b"]),
+    )
+    pods = [pod(f"g{number}", "4", gpus=1) for number in range(2)] + [pod("other", "3", gpus=2)]
+    gangs = {f"default/g{number}": "train" for number in range(2)}
+    together = {"train": "topology.kubernetes.io/zone"}
+    plan = planned((small, large), pods, gangs=gangs, together=together, settings=CHEAPEST)
+
+    assert [(node.launch.name, len(node.pods)) for node in plan.new_nodes] == [("large", 3)]
+
+
+def test_pods_share_a_node_of_the_pool_that_some_of_them_need_if_both_pools_are_preferred_equally() -> None:
+    shared = {"nvidia.com/gpu.replicas": "2", "nvidia.com/gpu.sharing-strategy": "time-slicing"}
+    kind = machine("gpu-1", 16, price=4, gpus=1)
+    pods = [pod("plain", "8"), pod("part", "4", gpus=1, nodeSelector={"nvidia.com/gpu.replicas": "2"})]
+    for weight, nodes in ((0, 1), (1, 2)):
+        pools = [pool("whole", weight=weight), pool("shared", labels=shared)]
+        plan = planned((kind,), pods, pools=pools, settings=CHEAPEST)
+
+        assert len(plan.new_nodes) == nodes
+        assert not plan.pending

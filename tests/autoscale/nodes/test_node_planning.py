@@ -312,6 +312,42 @@ def test_mig_on_demand_fits_as_many_instances_as_the_gpu_has_slices() -> None:
     assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 2]
 
 
+def test_a_gpu_that_is_cut_on_demand_is_no_whole_gpu_beside() -> None:
+    divided = pool(labels={"shoal.dev/mig-layout": "dynamic", "shoal.dev/mig-devices": "1"})
+    two = machine("h100-2", 24, price=4, gpus=2, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+    pods = [pod(f"whole-{n}", gpus=1) for n in range(2)]
+    pods += [_asks(f"slice-{n}", "nvidia.com/mig-3g.40gb", 1) for n in range(2)]
+    plan = planned((two,), pods, pools=[divided])
+    starting = standing(
+        "n1",
+        two,
+        allocatable={"cpu": "24", "memory": "96Gi", "pods": "110", "nvidia.com/gpu": "2"},
+        labels={"shoal.dev/mig-layout": "dynamic", "shoal.dev/mig-devices": "1"},
+        is_initialized=False,
+    )
+    placed = planned((two,), pods, pools=[divided], nodes=[starting])
+
+    assert len(plan.new_nodes) == 2
+    assert all(sum("whole" in key for key in node.pods) == 1 for node in plan.new_nodes)
+    assert len(placed.placed) == 3
+    assert len(placed.new_nodes) == 1
+
+
+def test_a_pool_that_cuts_gpus_on_demand_may_have_machines_whose_gpus_cannot_be_cut() -> None:
+    divided = pool(labels={"shoal.dev/mig-layout": "dynamic"})
+    h100 = machine("h100-1", 24, price=4, gpus=1, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+    a10g = machine("a10g-1", 24, price=2, gpus=1, labels={"nvidia.com/gpu.product": "NVIDIA-A10G"})
+    plain = machine("plain", 24, price=1)
+    pods = [_asks("slice", "nvidia.com/mig-3g.40gb", 1), pod("whole", "20", gpus=1), pod("none", "24")]
+    plan = planned((plain, a10g, h100), pods, pools=[divided])
+
+    assert sorted((node.launch.name, node.pods) for node in plan.new_nodes) == [
+        ("a10g-1", ("default/whole",)),
+        ("h100-1", ("default/slice",)),
+        ("plain", ("default/none",)),
+    ]
+
+
 def test_no_node_is_provisioned_for_a_pod_that_comes_with_a_node() -> None:
     plan = planned(ALL, [pod("p", owner="DaemonSet")])
 

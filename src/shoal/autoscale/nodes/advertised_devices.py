@@ -2,7 +2,8 @@
 
 A pool that cuts its GPUs (`nvidia.com/mig.config: all-1g.10gb`) or shares them (`nvidia.com/gpu.replicas` with a
 sharing strategy) has nodes with other resources than their machine type. The GPU operator reads the same labels, so a
-pool needs none of Shoal's own.
+pool needs none of Shoal's own. GPUs that are cut on demand (`shoal.dev/mig-layout`) are in MIG mode, so they are not
+advertised as whole ones.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.data.mig import RESOURCE_PREFIX, layout_of_product
+from shoal.devices.names import OWN_MIG_DEVICES, OWN_MIG_LAYOUT
+from shoal.units.annotation_numbers import numbers
+from shoal.units.errors import Where
 from shoal.units.numbers import whole_of
 
 GPU: Final = "nvidia.com/gpu"
+_COUNT: Final = "nvidia.com/gpu.count"
 _MIG_CONFIG: Final = "nvidia.com/mig.config"
 _ALL: Final = "all-"
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
@@ -27,6 +33,10 @@ def advertised(amounts: Mapping[str, int], labels: Mapping[str, str]) -> dict[st
     found = dict(amounts)
     if not gpus:
         return found
+    cut = _cut_on_demand(labels, gpus)
+    if cut:
+        found[GPU] = gpus - cut
+        return found
     instances = _instances(labels)
     if instances is not None:
         resource, of_each = instances
@@ -37,6 +47,33 @@ def advertised(amounts: Mapping[str, int], labels: Mapping[str, str]) -> dict[st
     if replicas > 1 and labels.get(_STRATEGY, "none") != "none":
         found[GPU] = gpus * replicas
     return found
+
+
+def labels_of_machine(instance: InstanceType, labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a node of this type, with those that the type has itself.
+
+    A pool gives its labels to nodes of all its types, also to those of other GPU models or without GPUs. The labels
+    that cut GPUs on demand are left out where no GPU can be cut. Where they can, the number of GPUs is added.
+    """
+    found = {key: values[0] for key, values in instance.labels.items() if len(values) == 1} | dict(labels)
+    if OWN_MIG_LAYOUT not in found:
+        return found
+    gpus = instance.capacity.get(GPU, 0)
+    if gpus and _can_be_cut(found):
+        return {_COUNT: str(gpus), **found}
+    return {key: value for key, value in found.items() if key not in (OWN_MIG_LAYOUT, OWN_MIG_DEVICES)}
+
+
+def _cut_on_demand(labels: Mapping[str, str], gpus: int) -> int:
+    """How many GPUs are in MIG mode without a fixed layout."""
+    if OWN_MIG_LAYOUT not in labels or not _can_be_cut(labels):
+        return 0
+    listed = labels.get(OWN_MIG_DEVICES)
+    return gpus if listed is None else sum(device < gpus for device in numbers(listed, Where()))
+
+
+def _can_be_cut(labels: Mapping[str, str]) -> bool:
+    return layout_of_product(read_product(labels.get(PRODUCT_LABEL, "")).name) is not None
 
 
 def _instances(labels: Mapping[str, str]) -> tuple[str, int] | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.api.meta import ObjectMeta
 from shoal.api.node import Node, NodeSpec, NodeStatus
-from shoal.autoscale.nodes.advertised_devices import advertised
+from shoal.autoscale.nodes.advertised_devices import advertised, labels_of_machine
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.engine.asks import Ask
@@ -46,8 +46,7 @@ def quantities_of(amounts: Mapping[str, int]) -> dict[str, Quantity]:
 
 def node_of_type(name: str, pool: NodePool, instance: InstanceType, reserved: Mapping[str, int] | None = None) -> Node:
     """A node of the pool as it will be, as far as that is known before it is launched."""
-    single = {key: values[0] for key, values in instance.labels.items() if len(values) == 1}
-    labels = {**single, **pool.labels}
+    labels = labels_of_machine(instance, pool.labels)
     there = advertised(instance.allocatable(), labels)
     allocatable = {key: amount - (reserved or {}).get(key, 0) for key, amount in there.items()}
     return Node(

@@ -10,7 +10,7 @@ Rejected: a solver of integer programs. It would need a dependency, and its time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from math import inf
 from typing import Final
@@ -37,10 +37,12 @@ GroupKey = tuple[tuple[int, int], ...]
 
 
 class GroupPrices:
-    """The prices of groups of pods, each group on one node of a pool."""
+    """The prices of groups of pods, each group on one node of any of these pools, which users prefer equally."""
 
-    def __init__(self, template: PoolTemplate, domains: TopologyDomains, *, keeps_min_values: bool, most: int) -> None:
-        self.template = template
+    def __init__(
+        self, templates: Sequence[PoolTemplate], domains: TopologyDomains, *, keeps_min_values: bool, most: int
+    ) -> None:
+        self._templates = templates
         self._domains = domains
         self._keeps_min_values = keeps_min_values
         self._prices: dict[GroupKey, float] = {}
@@ -58,19 +60,22 @@ class GroupPrices:
         key = tuple(sorted((pod.shape.number, id(choice)) for pod, _, choice in pods))
         found = self._prices.get(key)
         if found is None:
-            found = self._prices[key] = self._computed(pods)
+            found = self._prices[key] = min((each[0] for each in self._priced(pods, "", 0)), default=inf)
         return found
 
-    def _computed(self, pods: Sequence[PlacedPod]) -> float:
-        node = self.node(pods, "", 0)
-        if node is None:
-            return inf
-        index = cheapest(self.template, node.offers)
-        return inf if index is None else float(self.template.prices[index])
+    def node(self, pods: Sequence[PlacedPod], name: str, index: int) -> tuple[PlannedNode, PoolTemplate] | None:
+        """The cheapest node with these pods, and its pool; None if no type of any holds them."""
+        found = min(self._priced(pods, name, index), default=None)
+        return None if found is None else (found[2], self._templates[found[1]])
 
-    def node(self, pods: Sequence[PlacedPod], name: str, index: int) -> PlannedNode | None:
-        """A node with these pods; None if no type holds them."""
-        template = self.template
+    def _priced(self, pods: Sequence[PlacedPod], name: str, index: int) -> Iterator[tuple[float, int, PlannedNode]]:
+        for number, template in enumerate(self._templates):
+            node = self._node_of(template, pods, name, index)
+            offering = None if node is None else cheapest(template, node.offers)
+            if node is not None and offering is not None:
+                yield float(template.prices[offering]), number, node
+
+    def _node_of(self, template: PoolTemplate, pods: Sequence[PlacedPod], name: str, index: int) -> PlannedNode | None:
         node = PlannedNode(name, index, template.requirements, template)
         for pod, variant, choice in pods:
             found = narrowed(
@@ -83,7 +88,7 @@ class GroupPrices:
 
 
 def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: GroupPrices) -> list[list[PlacedPod]]:
-    """The pods of nodes of one pool, divided over nodes that cost no more in all."""
+    """The pods of nodes of these pools, divided over nodes that cost no more in all."""
     left = [list(pods) for pods in nodes]
     improved = True
     while improved and not groups.is_exhausted:

@@ -22,7 +22,7 @@ from shoal.api.resources import amounts
 from shoal.api.taints import Taint, Toleration, untolerated
 from shoal.api.topology import HOSTNAME_LABEL
 from shoal.api.workloads import DaemonSet
-from shoal.autoscale.nodes.advertised_devices import advertised
+from shoal.autoscale.nodes.advertised_devices import GPU, advertised, labels_of_machine
 from shoal.autoscale.nodes.catalog import allocation, quantities_of
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
@@ -30,6 +30,7 @@ from shoal.autoscale.nodes.topology_domains import DomainNode, ResidentPod
 from shoal.autoscale.requirements import RequirementSet
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, POOL_LABEL
 from shoal.autoscale.requirements.requirement_set import requirements_of_labels
+from shoal.devices.names import OWN_MIG_LAYOUT
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import DaemonSetSeen, NodeSeen, PodBound
@@ -84,11 +85,17 @@ def as_it_will_be(existing: ExistingNode, pool: NodePool | None, instance: Insta
         taint for taint in node.spec.taints if taint.key not in _STARTING and (taint.key, taint.effect) not in startup
     )
     allocatable = dict(node.allocatable())
+    meta = node.metadata
     if instance is not None:
-        promised = quantities_of(advertised(instance.allocatable(), node.metadata.labels))
+        if OWN_MIG_LAYOUT in meta.labels:
+            # GPUs that are not in MIG mode yet are still advertised as whole ones.
+            meta = replace(meta, labels=labels_of_machine(instance, meta.labels))
+            allocatable.pop(GPU, None)
+        promised = quantities_of(advertised(instance.allocatable(), meta.labels))
         allocatable |= {name: each for name, each in promised.items() if not amounts(allocatable).get(name)}
     spec = replace(node.spec, taints=taints)
-    return replace(node, spec=spec, status=NodeStatus(node.status.capacity, allocatable, node.status.conditions))
+    status = NodeStatus(node.status.capacity, allocatable, node.status.conditions)
+    return replace(node, metadata=meta, spec=spec, status=status)
 
 
 class ExistingNodes:

@@ -91,5 +91,10 @@ def price_bounds(templates: Sequence[PoolTemplate], pods: int) -> list[float]:
             offers = template.usable & (template.type_of == number)
             least.add(float(template.prices[offers].min()))
     prices = sorted(least)[:-1]
-    attempts = min(len(prices), _MOST_ATTEMPTS, _MOST_TRIED_PODS // max(pods, 1))
+    attempts = min(len(prices), trials(pods))
     return [prices[place * len(prices) // attempts] for place in range(attempts)]
+
+
+def trials(pods: int) -> int:
+    """How many further attempts are made for so many pods."""
+    return min(_MOST_ATTEMPTS, _MOST_TRIED_PODS // max(pods, 1))

@@ -17,8 +17,9 @@ from shoal.api.topology import HOSTNAME_LABEL
 from shoal.autoscale.nodes.catalog import Catalog
 from shoal.autoscale.nodes.cost_reduction import GroupPrices, reduced
 from shoal.autoscale.nodes.existing_nodes import ExistingNodes
+from shoal.autoscale.nodes.gang_domains import DomainChoices, PlanOfDomains, with_cheaper_domains
 from shoal.autoscale.nodes.plan import NodePlan, PodRefusal
-from shoal.autoscale.nodes.plan_result import launched_nodes, price_bounds, provided_values
+from shoal.autoscale.nodes.plan_result import launched_nodes, price_bounds, provided_values, trials
 from shoal.autoscale.nodes.planned_node import (
     NarrowedNode,
     PlannedNode,
@@ -27,7 +28,8 @@ from shoal.autoscale.nodes.planned_node import (
     cheapest,
     narrowed,
 )
-from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
+from shoal.autoscale.nodes.planning_input import PlanningInput
+from shoal.autoscale.nodes.planning_units import read_units
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
 from shoal.autoscale.nodes.pool_limits import PoolLimits
 from shoal.autoscale.nodes.pools import by_precedence
@@ -37,8 +39,6 @@ from shoal.autoscale.requirements import RequirementSet, only
 
 _NO_POOL: Final = "there is no pool that pods may use"
 _SOFT: Final = "PreferNoSchedule"
-_BOUND_TO_NODES: Final = frozenset({"DaemonSet", "Node"})
-"""Owners whose pods come with a node."""
 _ANYWHERE: Final = RequirementSet()
 _MOST_REDUCED: Final = 3
 """Attempts whose plans are made cheaper by moving pods."""
@@ -89,6 +89,8 @@ class NodePlanner:
         self._undo: list[Callable[[], None]] = []
         self._made = 0
         self._most_price: float | None = None
+        self._domain_of: dict[str, str] = {}
+        self._domain_choices = DomainChoices()
 
     def plan(self, pods: Sequence[Pod] | None = None, excluded: Collection[str] = ()) -> NodePlan:
         """Place the pods, then choose a type for each planned node. `excluded`: nodes that are removed first."""
@@ -101,19 +103,34 @@ class NodePlanner:
             return self._attempt(chosen, excluded, None, reduces=True)
         plans = [(self._attempt(chosen, excluded, bound), bound) for bound in bounds]
         plans.sort(key=lambda found: found[0].cost)
-        cheaper = [self._attempt(chosen, excluded, bound, reduces=True) for _, bound in plans[:_MOST_REDUCED]]
-        return min((*cheaper, plans[0][0]), key=lambda plan: plan.cost)
+        first = [bound for _, bound in plans[:_MOST_REDUCED]]
+        cheaper = [(self._attempt(chosen, excluded, bound, reduces=True), bound, self._domain_of) for bound in first]
+        best, bound, domains = min((*cheaper, (*plans[0], {})), key=lambda found: found[0].cost)
+        return with_cheaper_domains(
+            PlanOfDomains(best, domains),
+            lambda gang: self._values_of(self._given.together[gang]),
+            lambda tried: self._attempt(chosen, excluded, bound, reduces=True, domain_of=tried),
+            trials(len(chosen)),
+        )
 
     def _attempt(
-        self, pods: Sequence[Pod], excluded: Collection[str], most_price: float | None, *, reduces: bool = False
+        self,
+        pods: Sequence[Pod],
+        excluded: Collection[str],
+        most_price: float | None,
+        *,
+        reduces: bool = False,
+        domain_of: Mapping[str, str] = {},
     ) -> NodePlan:
-        self._nodes, self._of_pool, self._placed, self._refusals, self._made = [], {}, {}, {}, 0
+        """`domain_of`: the domains that some gangs have to use."""
+        self._domain_of = dict(domain_of)
+        self._nodes, self._of_pool, self._placed, self._made = [], {}, {}, 0
         self._most_price = most_price
         self._domains = self._domains_without(excluded)
         self._existing.exclude(excluded)
         for limits in self._limits.values():
             limits.reset(excluded)
-        queue = self._read_units(pods)
+        queue, self._refusals = read_units(self._given, pods, self._shapes)
         for unit in queue:
             for pod in unit:
                 self._prepare(pod)
@@ -130,18 +147,19 @@ class NodePlanner:
         """The same pods on cheaper nodes; the nodes as they are where that would exceed a limit."""
         kept = [node for node in nodes if not self._is_free(node)]
         made: list[PlannedNode] = []
-        for template in self.templates:
-            own = [node for node in nodes if self._of_pool[node.name] is template and self._is_free(node)]
+        for weight in dict.fromkeys(template.pool.weight for template in self.templates):
+            templates = [template for template in self.templates if template.pool.weight == weight]
+            own = [node for node in nodes if self._of_pool[node.name] in templates and self._is_free(node)]
             pods = sum(len(node.pods) for node in own)
             most = min(max(_GROUPS_BY_PODS // max(pods, 1), _LEAST_GROUPS), _MOST_GROUPS)
-            groups = GroupPrices(template, self._domains, keeps_min_values=self._keeps_min_values, most=most)
+            groups = GroupPrices(templates, self._domains, keeps_min_values=self._keeps_min_values, most=most)
             for placed in reduced([node.placed for node in own], groups):
                 name = f"reduced-{len(made)}"
-                node = groups.node(placed, name, len(made))
-                if node is None:
+                found = groups.node(placed, name, len(made))
+                if found is None:
                     return nodes
-                made.append(node)
-                self._of_pool[name] = template
+                made.append(found[0])
+                self._of_pool[name] = found[1]
         every = [*kept, *made]
         for limits in self._limits.values():
             limits.reset(excluded)
@@ -170,30 +188,6 @@ class NodePlanner:
             self._provided, existing.domain_nodes, existing.residents, self._given.namespace_labels, excluded
         )
 
-    def _read_units(self, pods: Sequence[Pod]) -> list[list[PlannedPod]]:
-        """Single pods, and gangs, in the order in which they are planned."""
-        units: list[list[PlannedPod]] = []
-        gangs: dict[str, list[PlannedPod]] = {}
-        for pod in pods:
-            key = pod_key(pod)
-            alternatives = self._given.volumes.alternatives(pod)
-            owner = pod.metadata.controller()
-            if owner is not None and owner.kind in _BOUND_TO_NODES:
-                self._refusals[key] = PodRefusal(key, reason=f"no node is provisioned for a pod of a {owner.kind}")
-            elif key in self._given.forbidden:
-                self._refusals[key] = PodRefusal(key, reason=self._given.forbidden[key])
-            elif isinstance(alternatives, str):
-                self._refusals[key] = PodRefusal(key, reason=alternatives)
-            elif (gang := self._given.gangs.get(key)) is not None:
-                if gang not in gangs:
-                    units.append(gangs.setdefault(gang, []))
-                gangs[gang].append(self._shapes.of(pod, alternatives))
-            else:
-                units.append([self._shapes.of(pod, alternatives)])
-        for members in gangs.values():
-            members.sort(key=lambda pod: pod.order)
-        return sorted(units, key=lambda unit: unit[0].order)
-
     def _prepare(self, pod: PlannedPod) -> None:
         """Compile the requests before anything is placed: the engine's record keeps its width from then on."""
         first = pod.shape.first
@@ -205,8 +199,9 @@ class NodePlanner:
 
     def _add_unit(self, unit: Sequence[PlannedPod]) -> bool:
         """Place a pod, or all pods of a gang or none of them."""
-        key = self._given.together.get(self._given.gangs.get(unit[0].key, ""), "")
-        return self._add_all(unit, _ANYWHERE) if not key else self._add_together(unit, key)
+        gang = self._given.gangs.get(unit[0].key, "")
+        key = self._given.together.get(gang, "")
+        return self._add_all(unit, _ANYWHERE) if not key else self._add_together(unit, gang, key)
 
     def _add_all(self, unit: Sequence[PlannedPod], within: RequirementSet) -> bool:
         mark = len(self._undo)
@@ -221,23 +216,28 @@ class NodePlanner:
             self._refusals.pop(pod.key, None)
         return True
 
-    def _add_together(self, unit: Sequence[PlannedPod], key: str) -> bool:
+    def _add_together(self, unit: Sequence[PlannedPod], gang: str, key: str) -> bool:
         """Place a gang in one domain: the one in which its new nodes cost least."""
-        best: tuple[float, RequirementSet] | None = None
-        nodes = self._existing.domain_nodes.values()
-        for value in sorted({*self._provided.get(key, ()), *(node.labels.get(key, "") for node in nodes)} - {""}):
-            within = RequirementSet({key: only(value)})
+        best: tuple[float, str] | None = None
+        values = [self._domain_of[gang]] if gang in self._domain_of else self._values_of(key)
+        for value in values:
             mark, before = len(self._undo), len(self._nodes)
-            if self._add_all(unit, within):
+            if self._add_all(unit, RequirementSet({key: only(value)})):
                 price = sum(self._price(node) for node in self._nodes[before:])
                 if best is None or price < best[0]:
-                    best = price, within
+                    best = price, value
             self._roll_back(mark)
         if best is not None:
-            return self._add_all(unit, best[1])
+            self._domain_of[gang] = best[1]
+            return self._add_all(unit, RequirementSet({key: only(best[1])}))
         for pod in unit:
             self._refusals.setdefault(pod.key, PodRefusal(pod.key, reason=f"no pool provides label {key}"))
         return False
+
+    def _values_of(self, key: str) -> list[str]:
+        """Of a label, on nodes that exist and on those that could be provisioned."""
+        nodes = self._existing.domain_nodes.values()
+        return sorted({*self._provided.get(key, ()), *(node.labels.get(key, "") for node in nodes)} - {""})
 
     def _price(self, node: PlannedNode) -> float:
         template = self._of_pool[node.name]
@@ -252,9 +252,9 @@ class NodePlanner:
         number = 0
         refusals: dict[str, str] = {}
         while (variant := pod.shape.variant(number)) is not None:
-            for each in variant.choices:
-                choice = each.within(within) if len(within) else each
-                key = (pod.shape.number, number, repr(within) if len(within) else "")
+            key = (pod.shape.number, number, repr(within) if len(within) else "")
+            for place, each in enumerate(variant.choices):
+                choice = self._domain_choices.of(each, within, (*key, place)) if len(within) else each
                 if self._to_existing(pod, variant, choice) or self._to_planned(pod, key, variant, choice):
                     return True
                 refusals = {}

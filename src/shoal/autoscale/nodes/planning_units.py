@@ -1,0 +1,42 @@
+"""Reads the pods of a planning as units that are planned as a whole: single pods, and gangs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from shoal.api.pod import Pod
+from shoal.autoscale.nodes.plan import PodRefusal
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
+from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes
+
+_BOUND_TO_NODES: Final = frozenset({"DaemonSet", "Node"})
+"""Owners whose pods come with a node."""
+
+
+def read_units(
+    given: PlanningInput, pods: Sequence[Pod], shapes: PodShapes
+) -> tuple[list[list[PlannedPod]], dict[str, PodRefusal]]:
+    """The units in the order in which they are planned, and the pods for which nothing is planned."""
+    units: list[list[PlannedPod]] = []
+    gangs: dict[str, list[PlannedPod]] = {}
+    refusals: dict[str, PodRefusal] = {}
+    for pod in pods:
+        key = pod_key(pod)
+        alternatives = given.volumes.alternatives(pod)
+        owner = pod.metadata.controller()
+        if owner is not None and owner.kind in _BOUND_TO_NODES:
+            refusals[key] = PodRefusal(key, reason=f"no node is provisioned for a pod of a {owner.kind}")
+        elif key in given.forbidden:
+            refusals[key] = PodRefusal(key, reason=given.forbidden[key])
+        elif isinstance(alternatives, str):
+            refusals[key] = PodRefusal(key, reason=alternatives)
+        elif (gang := given.gangs.get(key)) is not None:
+            if gang not in gangs:
+                units.append(gangs.setdefault(gang, []))
+            gangs[gang].append(shapes.of(pod, alternatives))
+        else:
+            units.append([shapes.of(pod, alternatives)])
+    for members in gangs.values():
+        members.sort(key=lambda pod: pod.order)
+    return sorted(units, key=lambda unit: unit[0].order), refusals
