@@ -95,14 +95,12 @@ def misspelled_keys(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 
 def _keys(path: str, found: Any) -> Iterator[Advice]:
+    """The name of each entry can be corrected in its place."""
     for key in string_keys(found):
-        for each in _key(f"{path}[{key}]", key):
-            yield Advice(
-                each.reason, each.path, each.what, each.fix, Correction(key=each.fix[len("did you mean ") : -1])
-            )
+        yield from _key(f"{path}[{key}]", key, is_name=True)
 
 
-def _key(path: str, key: Any) -> Iterator[Advice]:
+def _key(path: str, key: Any, *, is_name: bool = False) -> Iterator[Advice]:
     if not isinstance(key, str) or key in _KEYS or len(key) < _LEAST_LENGTH or "/" not in key:
         return
     domain, _, name = key.partition("/")
@@ -110,8 +108,8 @@ def _key(path: str, key: Any) -> Iterator[Advice]:
     same_name = [known for known in _KEYS if known.endswith(f"/{name}") and _is_near(domain, known.partition("/")[0])]
     near = nearest_name(key, same_domain) if same_domain else next(iter(same_name), "")
     if near and _is_misspelled(key, near):
-        what = f"no controller reads {key}"
-        yield Advice("UnknownKey", path, what, f"did you mean {near}?")
+        correction = Correction(key=near) if is_name else None
+        yield Advice("UnknownKey", path, f"no controller reads {key}", f"did you mean {near}?", correction)
 
 
 def _is_near(one: str, other: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -124,11 +123,6 @@ def focus_text(rows: Sequence[CostRow], periods: ReportPeriods, currency: str, b
         }
         table.append([values.get(name, "") for name in _FOCUS])
     return _written(_FOCUS, table)
-
-
-def day_names(starts_ms: Sequence[int]) -> list[str]:
-    """In UTC, where the report is not divided into days of a zone."""
-    return [datetime.fromtimestamp(start / 1000, UTC).date().isoformat() for start in starts_ms]
 
 
 def _written(headings: Sequence[str], table: Sequence[Sequence[str]]) -> str:

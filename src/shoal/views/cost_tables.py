@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from shoal.cost.report import HELD_KINDS, GroupTotal
+from shoal.cost.report import GroupTotal
 from shoal.units.money import rounded
 from shoal.views.queue_table import NAME, NUMBER, WORDS, Cell, show_table
 
@@ -104,10 +104,6 @@ def document_of(groups: Sequence[GroupTotal]) -> tuple[list[dict[str, object]], 
     ]
     others = {kind: f"{amount:.2f}" for group in groups if not group.group for kind, amount in group.classes.items()}
     return named, others
-
-
-def held_amount(group: GroupTotal) -> Decimal:
-    return sum((group.classes.get(kind, Decimal(0)) for kind in HELD_KINDS), Decimal(0))
 
 
 def _amount(amount: Decimal) -> Text:
