@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME
-from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import (
@@ -20,7 +19,7 @@ from shoal.policy.kinds import (
     VOLUME_CLAIM,
     GroupKind,
 )
-from shoal.policy.object_set import kind_of
+from shoal.policy.object_set import key_of, kind_of
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 from shoal.units.near_texts import nearest_name
 
@@ -48,7 +47,7 @@ def misspelled_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 def _claims(obj: Obj, template: PodTemplateView, context: RuleContext) -> Iterator[Advice]:
     for at, claim in enumerate(maps(template.spec.get("resourceClaims"))):
-        name, namespace = claim.get("resourceClaimTemplateName"), _namespace(obj)
+        name, namespace = claim.get("resourceClaimTemplateName"), key_of(obj)[0]
         if isinstance(name, str) and _is_misspelled(context, _CLAIM_TEMPLATE, namespace, name):
             what = f'ResourceClaimTemplate "{name}" not found in namespace {namespace}: the pods stay pending'
             here = f"{template.path}.resourceClaims[{at}].resourceClaimTemplateName"
@@ -60,7 +59,7 @@ def _volumes(obj: Obj, template: PodTemplateView, context: RuleContext) -> Itera
     if kind_of(obj).group not in ("", "apps", "batch"):
         return
     for at, volume in enumerate(maps(template.spec.get("volumes"))):
-        here, namespace = f"{template.path}.volumes[{at}]", _namespace(obj)
+        here, namespace = f"{template.path}.volumes[{at}]", key_of(obj)[0]
         claim, config = dig(volume, "persistentVolumeClaim", "claimName"), dig(volume, "configMap", "name")
         for kind, name in ((VOLUME_CLAIM, claim), (CONFIG_MAP, config)):
             if isinstance(name, str) and _is_misspelled(context, kind, namespace, name):
@@ -77,7 +76,7 @@ def _is_misspelled(context: RuleContext, kind: GroupKind, namespace: str, name: 
 
 def _queue_name(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Deployments have a rule of their own, which runs in clusters too."""
-    name, namespace = string_keys(dig(obj, "metadata", "labels")).get(QUEUE_NAME), _namespace(obj)
+    name, namespace = string_keys(dig(obj, "metadata", "labels")).get(QUEUE_NAME), key_of(obj)[0]
     if kind_of(obj) != DEPLOYMENT and isinstance(name, str) and _is_misspelled(context, LOCAL_QUEUE, namespace, name):
         what = f'LocalQueue "{name}" not found in namespace {namespace}: the workload is not admitted'
         yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, "name a LocalQueue of the namespace")
@@ -98,7 +97,3 @@ def _cluster_queue(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                 here = f"spec.resourceGroups[{row}].flavors[{at}].name"
                 what = f'ResourceFlavor "{name}" not found: the queue admits nothing'
                 yield Advice("NoSuchFlavor", here, what, "name an existing ResourceFlavor")
-
-
-def _namespace(obj: Obj) -> str:
-    return str(dig(obj, "metadata", "namespace") or DEFAULT_NAMESPACE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.policy.advice import Advice, Obj, RuleContext, rule
 from shoal.policy.fields import dig, label_selector, maps, string_keys
 from shoal.policy.kinds import (
@@ -21,7 +20,7 @@ from shoal.policy.kinds import (
     VOLCANO_JOB,
     GroupKind,
 )
-from shoal.policy.object_set import kind_of
+from shoal.policy.object_set import key_of, kind_of
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 
 _WORKLOADS = (
@@ -48,7 +47,7 @@ def _service(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Only where the set has workloads of the namespace: the pods may be created by something else."""
     written = string_keys(dig(obj, "spec", "selector"))
     selector = {key: value for key, value in written.items() if not key.startswith(_SET_BY_CONTROLLERS)}
-    namespace = _namespace(obj)
+    namespace = key_of(obj)[0]
     templates = list(_templates(context, namespace)) if selector else []
     if not templates:
         return
@@ -69,7 +68,7 @@ def _service(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 
 def _budget(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    namespace = _namespace(obj)
+    namespace = key_of(obj)[0]
     selector, templates = label_selector(dig(obj, "spec", "selector")), list(_templates(context, namespace))
     if selector is None or not templates:
         return
@@ -80,21 +79,17 @@ def _budget(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 def _scaled(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     target = string_keys(dig(obj, "spec", "scaleTargetRef"))
-    namespace, name = _namespace(obj), str(target.get("name") or "")
+    namespace, name = key_of(obj)[0], str(target.get("name") or "")
     kind = _SCALABLE.get(str(target.get("kind") or "Deployment"))
     if name and kind is not None and context.lacks(kind, namespace, name):
         what = f'{kind.name} "{name}" not found in namespace {namespace}: nothing is scaled'
         yield Advice("NoSuchScaleTarget", "spec.scaleTargetRef.name", what, "name an existing workload")
 
 
-def _namespace(obj: Obj) -> str:
-    return str(dig(obj, "metadata", "namespace") or DEFAULT_NAMESPACE)
-
-
 def _templates(context: RuleContext, namespace: str) -> Iterator[PodTemplateView]:
     for kind in _WORKLOADS:
         for obj in context.all(kind):
-            if _namespace(obj) == namespace:
+            if key_of(obj)[0] == namespace:
                 yield from pod_templates(obj)
 
 
