@@ -59,6 +59,7 @@ class ScriptedCloud:
     def __init__(self, inner: Cloud) -> None:
         self.inner = inner
         self.name = inner.name
+        self.launch_limit_s = inner.launch_limit_s
         self.before_create: Fault = lambda _: None
         self.after_create: Fault = lambda _: None
         self.requests: list[InstanceRequest] = []

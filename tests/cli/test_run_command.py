@@ -114,9 +114,26 @@ def test_the_command_line_knows_every_part() -> None:
 
 def test_node_scaling_needs_a_cloud_and_a_cloud_the_name_of_the_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling"]) == 2
-    assert "--cloud: node-scaling needs a cloud; aws is supported" in capsys.readouterr().err
+    assert "--cloud: node-scaling needs a cloud; aws and cluster-api are supported" in capsys.readouterr().err
     assert main(["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling", "--cloud", "aws"]) == 2
     assert "--cloud-cluster: the instances of the cluster need its name as a tag" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cluster-api"], "--cloud-cluster: Cluster API needs the Cluster whose machines are scaled"),
+        (["cluster-api", "--cloud-cluster", "/training"], "as in --cloud-cluster default/training"),
+        (["cluster-api", "--cloud-cluster", "training", "--cloud-kubeconfig", "/nowhere"], "/nowhere"),
+        (["aws", "--cloud-kubeconfig", "/nowhere"], "only the cloud cluster-api has a management cluster"),
+    ],
+)
+def test_cluster_api_needs_its_cluster_and_only_it_has_a_kubeconfig(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling", "--cloud", *arguments]
+    assert main(given) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_everything_runs_unless_somebody_chooses() -> None:

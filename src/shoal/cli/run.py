@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +23,8 @@ from shoal.units.visible_text import visible
 if TYPE_CHECKING:
     from shoal.api.run_configuration import RunConfiguration
     from shoal.cli.run_files import RunFiles
-    from shoal.cloud.ec2_settings import Ec2Settings
+    from shoal.client.http.access import Access
+    from shoal.cloud.cluster_api_settings import ClusterApiSettings
     from shoal.engine.profile import Builder
     from shoal.operator.components.facts import OperatorSettings
     from shoal.wiring.run_choice import NamedProfile, RunChoice
@@ -140,6 +140,7 @@ class OperatorOptions:
 
 class CloudName(StrEnum):
     AWS = "aws"
+    CLUSTER_API = "cluster-api"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,19 +151,38 @@ class CloudOptions:
     cloud_cluster: Annotated[
         str,
         typer.Option(
-            "--cloud-cluster", metavar="NAME", help="The name of the cluster in the cloud, a tag of its instances."
+            "--cloud-cluster",
+            metavar="NAME",
+            help="The name of the cluster in the cloud: a tag of its instances, or NAMESPACE/NAME of a Cluster.",
         ),
     ] = ""
     cloud_region: Annotated[
         str, typer.Option("--cloud-region", metavar="REGION", help="The region; by default that of the AWS profile.")
     ] = ""
+    cloud_kubeconfig: Annotated[
+        Path | None,
+        typer.Option(
+            "--cloud-kubeconfig",
+            metavar="FILE",
+            help="The management cluster of Cluster API; by default the cluster itself.",
+        ),
+    ] = None
 
-    def settings(self, parts: Sequence[str]) -> Ec2Settings | None:
+    def added_to(self, choice: RunChoice) -> RunChoice:
         """Raises UserError if the part has no cloud, or the cloud is incomplete; before anything starts."""
+        from msgspec.structs import replace
+
         if self.cloud is None:
-            if "node-scaling" in parts:
-                raise UserError("node-scaling needs a cloud", where=Where(path="--cloud"), fix="aws is supported")
-            return None
+            if "node-scaling" in choice.own.controllers:
+                fix = "aws and cluster-api are supported"
+                raise UserError("node-scaling needs a cloud", where=Where(path="--cloud"), fix=fix)
+            return choice
+        if self.cloud is CloudName.CLUSTER_API:
+            return replace(choice, cloud=self._cluster_api(), cloud_access=self._management_cluster())
+        if self.cloud_kubeconfig is not None:
+            raise UserError(
+                "only the cloud cluster-api has a management cluster", where=Where(path="--cloud-kubeconfig")
+            )
         if not self.cloud_cluster:
             what = "the instances of the cluster need its name as a tag"
             raise UserError(what, where=Where(path="--cloud-cluster"), fix="as in --cloud-cluster training")
@@ -170,7 +190,23 @@ class CloudOptions:
 
         found = Ec2Settings(self.cloud_cluster, self.cloud_region)
         ec2_client(found)
-        return found
+        return replace(choice, cloud=found)
+
+    def _cluster_api(self) -> ClusterApiSettings:
+        from shoal.cloud.cluster_api_settings import ClusterApiSettings
+
+        namespace, slash, name = self.cloud_cluster.rpartition("/")
+        if not name or (slash and not namespace):
+            what = "Cluster API needs the Cluster whose machines are scaled"
+            raise UserError(what, where=Where(path="--cloud-cluster"), fix="as in --cloud-cluster default/training")
+        return ClusterApiSettings(name, namespace)
+
+    def _management_cluster(self) -> Access | None:
+        if self.cloud_kubeconfig is None:
+            return None
+        from shoal.client.http.kubeconfig import read_kubeconfig
+
+        return read_kubeconfig([self.cloud_kubeconfig])
 
 
 @with_options
@@ -213,11 +249,10 @@ def run(
         is_child=options.child,
         metrics=options.metrics_address,
         operator=operator.settings(),
-        cloud=cloud.settings(own.controllers),
         has_kube_state=options.kube_state_metrics,
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
-    choice = history_use.of(choice)
+    choice = history_use.of(cloud.added_to(choice))
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

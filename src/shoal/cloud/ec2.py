@@ -26,6 +26,7 @@ from shoal.client.clock import Clock
 from shoal.cloud.ec2_settings import Ec2Settings
 from shoal.cloud.port import (
     CLUSTER_TAG,
+    LAUNCH_LIMIT_S,
     CloudInstance,
     InstanceRequest,
     InstanceState,
@@ -63,6 +64,7 @@ class Ec2Cloud:
     def __init__(self, client: Any, clock: Clock, settings: Ec2Settings) -> None:
         """`client`: the EC2 client of boto3."""
         self.name = "ec2"
+        self.launch_limit_s = LAUNCH_LIMIT_S
         self._client = client
         self._clock = clock
         self._cluster = settings.cluster

@@ -26,6 +26,9 @@ GROUP_TAG: Final = "shoal.dev/launch-group"
 """The token of the request that created the instance."""
 POOL_TAG: Final = "karpenter.sh/nodepool"
 
+LAUNCH_LIMIT_S: Final = 300.0
+"""Where the cloud itself has no other."""
+
 InstanceState = Literal["pending", "running", "stopping"]
 
 
@@ -58,7 +61,7 @@ class InstanceRequest(msgspec.Struct, frozen=True):
 class CloudInstance(msgspec.Struct, frozen=True):
     id: str
     provider_id: str
-    """As its Node has it in `spec.providerID`."""
+    """As its Node has it in `spec.providerID`; empty while it is not known."""
     instance_type: str
     zone: str
     capacity_type: str
@@ -74,12 +77,19 @@ class Cloud(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def launch_limit_s(self) -> float:
+        """How long a request may take until the provider ids of its instances are known."""
+        ...
+
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
         """What the pool may choose from, with the present prices."""
         ...
 
     async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
-        """Raises NoCapacityError, ThrottledError, or TemporaryError if the result is not known."""
+        """The instances whose provider ids are known already: while some are missing, the caller repeats the request.
+        Raises NoCapacityError, ThrottledError, or TemporaryError if the result is not known.
+        """
         ...
 
     async def instances(self) -> tuple[CloudInstance, ...]:

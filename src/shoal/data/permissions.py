@@ -317,6 +317,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The pods of a node that is removed; those that are left when its time is over.
         "create pods/eviction",
         "delete pods",
+        # With `--cloud cluster-api`.
+        "get,list,patch machinedeployments,machinepools,machines @cluster.x-k8s.io",
         # Node scaling is left to these while they run.
         *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
     ),

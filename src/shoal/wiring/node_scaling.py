@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from shoal.client.context import Context
+from shoal.client.http.settings import KubeSettings
+from shoal.client.port import Api
 from shoal.client.presence import CLUSTER_AUTOSCALER, KARPENTER, Presence
 from shoal.client.served import Served
+from shoal.cloud.cluster_api_settings import ClusterApiSettings
 from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
 from shoal.cloud.port import Cloud
 from shoal.controllers.node_scaling.controller import NodeScalingController
 from shoal.embedded.cloud.simulated_cloud import SimulatedCloud
+from shoal.wiring.process import client_for
 from shoal.wiring.process_tasks import ProcessTasks
 from shoal.wiring.run_choice import NODE_SCALING, RunChoice
 from shoal.wiring.telemetry import Telemetry
@@ -35,5 +39,13 @@ def _cloud(tasks: ProcessTasks, context: Context, choice: RunChoice) -> Cloud:
         from shoal.cloud.ec2 import Ec2Cloud
 
         return Ec2Cloud(ec2_client(choice.cloud), context.clock, choice.cloud)
+    if isinstance(choice.cloud, ClusterApiSettings):
+        from shoal.cloud.cluster_api import ClusterApiCloud
+
+        api: Api = context.api
+        if choice.cloud_access is not None:
+            # A process that has lost its lease is no danger: each launch is written at the version that was read.
+            api = client_for(tasks, choice.cloud_access, KubeSettings(keeps_managed_fields=False))
+        return ClusterApiCloud(api, context.clock, choice.cloud)
     # The cloud is no user of the cluster: its records are not what the controller may write.
     return SimulatedCloud(tasks.api, context.clock, choice.cloud)

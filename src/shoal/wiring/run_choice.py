@@ -9,6 +9,8 @@ import msgspec
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
+from shoal.client.http.access import Access
+from shoal.cloud.cluster_api_settings import ClusterApiSettings
 from shoal.cloud.ec2_settings import Ec2Settings
 from shoal.cost.cost_settings import CostSettings
 from shoal.embedded.cloud.settings import CloudSettings
@@ -57,8 +59,10 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
-    cloud: CloudSettings | Ec2Settings | None = None
-    """The cloud that provides nodes, simulated or EC2; None: no node is provisioned."""
+    cloud: CloudSettings | Ec2Settings | ClusterApiSettings | None = None
+    """The cloud that provides nodes; None: no node is provisioned."""
+    cloud_access: Access | None = None
+    """That of the management cluster of Cluster API; None: the cluster itself."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
     costs: CostSettings = CostSettings()

@@ -18,7 +18,7 @@ from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.units.errors import Where
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-LIMITS = ProvisionLimits()
+LIMITS = ProvisionLimits(launch_s=300)
 
 
 def _claim(*true: str, age_s: float = 100.0, **meta: Any) -> Any:

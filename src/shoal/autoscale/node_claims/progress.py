@@ -33,7 +33,7 @@ _NOT_READY: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.
 class ProvisionLimits(msgspec.Struct, frozen=True):
     """How long each step may take, in seconds."""
 
-    launch_s: float = 300.0
+    launch_s: float
     register_s: float = 900.0
     initialize_s: float = 900.0
 

@@ -25,7 +25,7 @@ from shoal.devices.product_names import product_label
 
 _GIB: Final = 2**30
 _PODS: Final = 110
-_MEMORY_KEPT: Final = 0.075
+MEMORY_KEPT: Final = 0.075
 """The part of the memory that hypervisor, system and kubelet keep: Karpenter's own estimate for AWS."""
 _CPU_KEPT_MILLI: Final = 200
 
@@ -51,6 +51,11 @@ def types_for_pool(pool: NodePool, zones: Sequence[str] = ()) -> tuple[InstanceT
     )
 
 
+def type_named(name: str, zones: Sequence[str]) -> InstanceType | None:
+    """The type of the table with this name, offered in these zones; None if the table has none, or not its price."""
+    return next((_type(one, zones) for one in catalog().instances if one.type == name and one.usd is not None), None)
+
+
 def _usual_zone(one: Instance) -> str:
     return f"{one.region or one.provider}{_ZONE_SUFFIX.get(one.provider, '-a')}"
 
@@ -63,7 +68,7 @@ def _type(one: Instance, zones: Iterable[str]) -> InstanceType:
     return InstanceType(
         name=one.type,
         capacity={"cpu": one.vcpus * 1000, "memory": memory, "pods": _PODS, resource: one.gpus},
-        overhead={"cpu": _CPU_KEPT_MILLI, "memory": round(memory * _MEMORY_KEPT)},
+        overhead={"cpu": _CPU_KEPT_MILLI, "memory": round(memory * MEMORY_KEPT)},
         labels=_labels(one),
         offerings=tuple(Offering(zone, kind, price) for zone in zones for kind, price in prices.items()),
     )

@@ -53,7 +53,7 @@ class ClaimSteps:
         self._observer = observer
         self._launches = Launches(context, cloud, writer, failures, observer)
         self._terminations = Terminations(context, cloud, writer)
-        self.limits = ProvisionLimits()
+        self.limits = ProvisionLimits(launch_s=cloud.launch_limit_s)
 
     async def advance(
         self,

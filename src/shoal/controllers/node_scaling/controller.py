@@ -211,7 +211,7 @@ class NodeScalingController:
         return _World(
             claims=tuple(sorted(claims, key=lambda each: each.name)),
             nodes={each.value.metadata.name: each.value for each in inventory.of(Node)},
-            instances={each.provider_id: each for each in await self._cloud.instances()},
+            instances={each.provider_id or each.id: each for each in await self._cloud.instances()},
             pools=pools,
             modes={name: mode_of(item) for name, item in pools.items()},
             types=types,

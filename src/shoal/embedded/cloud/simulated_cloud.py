@@ -17,7 +17,7 @@ from shoal.client.clock import Clock
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Api, Deletion, Patch, Select
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.cloud.port import CloudInstance, InstanceRequest, NoCapacityError, ThrottledError
+from shoal.cloud.port import LAUNCH_LIMIT_S, CloudInstance, InstanceRequest, NoCapacityError, ThrottledError
 from shoal.embedded.cloud.chance import Chance
 from shoal.embedded.cloud.machine_types import offered_types
 from shoal.embedded.cloud.records import (
@@ -39,6 +39,7 @@ _RETRY_S: Final = 2.0
 class SimulatedCloud:
     def __init__(self, api: Api, clock: Clock, settings: CloudSettings) -> None:
         self.name = "simulated"
+        self.launch_limit_s = LAUNCH_LIMIT_S
         self._api = api
         self._clock = clock
         self._settings = settings

@@ -1,0 +1,258 @@
+"""Implements the port of clouds with Cluster API: more and fewer replicas of MachineDeployments and MachinePools.
+
+Works on every cloud that Cluster API covers. The groups are those of the named cluster with the annotations that
+Cluster Autoscaler reads: each is one offering. A launch is a change of `spec.replicas` at the version that was read,
+with the account of it in an annotation (machine_groups.py), so a repeated request changes nothing. To delete a machine
+marks it with `cluster.x-k8s.io/delete-machine` first, so that Cluster API removes this one and no other.
+
+A machine has no provider id until its infrastructure exists. Until then `instances` lists it without one, and `create`
+leaves it out; callers repeat the request. Rejected: Machines without a group. Their bootstrap and infrastructure would
+have to be cloned from templates, which differ by provider.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.requirements.labels import ZONE_LABEL
+from shoal.client.clock import Clock
+from shoal.client.kind import Kind
+from shoal.client.port import Api, Patch, Select
+from shoal.client.refusals import NotFoundError
+from shoal.client.served import answering
+from shoal.cloud.cluster_api_settings import ClusterApiSettings
+from shoal.cloud.machine_groups import (
+    LAUNCHES,
+    PLACE,
+    Launch,
+    MachineGroup,
+    ManagedMachine,
+    group_of,
+    machine_of,
+    new_places,
+)
+from shoal.cloud.port import CloudInstance, InstanceRequest, NoCapacityError, ThrottledError
+from shoal.units.errors import ConflictError, UserError
+
+_log = logging.getLogger("shoal.nodes")
+_GROUP: Final = "cluster.x-k8s.io"
+_DELETE: Final = "cluster.x-k8s.io/delete-machine"
+_CLUSTER_LABEL: Final = "cluster.x-k8s.io/cluster-name"
+_GROUPS: Final = ("machinedeployments", "machinepools")
+_MACHINES: Final = "machines"
+_KNOWN_S: Final = 300.0
+_AGAIN_S: Final = 1.0
+_BOOT_S: Final = 600.0
+
+
+class ClusterApiCloud:
+    def __init__(self, api: Api, clock: Clock, settings: ClusterApiSettings) -> None:
+        """`api`: of the management cluster."""
+        self.name = "cluster-api"
+        # A machine without an operating system takes this long until its infrastructure exists.
+        self.launch_limit_s = 1200.0
+        self._api = api
+        self._clock = clock
+        self._settings = settings
+        self._kinds: dict[str, Kind] = {}
+        self._kinds_s = float("-inf")
+        self._reported: dict[str, str] = {}
+
+    async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
+        zones = pool.requirements.get(ZONE_LABEL)
+        tolerated = {*pool.taints, *pool.startup_taints}
+        found: dict[str, InstanceType] = {}
+        for group in await self._groups():
+            (offering,) = group.type.offerings
+            if not zones.has(offering.zone) or not tolerated.issuperset(group.taints):
+                continue
+            known = found.get(group.type.name)
+            if known is None:
+                found[group.type.name] = group.type
+            elif _is_same_machine(known, group.type):
+                others = [each for each in known.offerings if each != offering]
+                found[group.type.name] = replace(known, offerings=(*others, offering))
+            else:
+                self._report(group.name, f"its machines differ from others of type {group.type.name}: it is left out")
+        return tuple(found.values())
+
+    async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
+        groups = await self._groups()
+        group = next((each for each in groups if request.token in each.launches), None)
+        if group is None:
+            group = await self._launch(groups, request)
+        listed = await self._instances_of(group, await self._machines())
+        return tuple(each for each in listed if each.id.split("/")[2] == request.token and each.provider_id)
+
+    async def instances(self) -> tuple[CloudInstance, ...]:
+        machines = await self._machines()
+        found = [each for group in await self._groups() for each in await self._instances_of(group, machines)]
+        return tuple(sorted(found, key=lambda each: each.id))
+
+    async def delete(self, ids: Sequence[str]) -> None:
+        """A machine that does not exist yet is left, because Cluster API might remove another one in its place; the
+        caller asks again. Where no machine came at all, there is no other one.
+        """
+        wanted = frozenset(ids)
+        machines = await self._machines()
+        for each in await self._groups():
+            group = each
+            places = await self._places_of(group, machines)
+            has_none = not places and not group.outside
+            for token, launch in each.launches.items():
+                is_late = self._clock.seconds() - launch.created_s > self.launch_limit_s
+                for number in launch.places:
+                    machine = places.get((token, number))
+                    if _id(group, token, number) not in wanted:
+                        continue
+                    if machine is not None:
+                        group = await self._delete(group, (token, number), machine)
+                    elif has_none and is_late:
+                        group = await self._write(group.without_place(token, number))
+
+    def boot_s(self, _instance_type: str, /) -> float:
+        return _BOOT_S
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    async def _groups(self) -> list[MachineGroup]:
+        found: list[MachineGroup] = []
+        for plural in _GROUPS:
+            kind = (await self._served()).get(plural)
+            if kind is None:
+                continue
+            for item in (await self._api.list(kind, self._settings.namespace)).items:
+                raw = item.obj()
+                if (raw.get("spec") or {}).get("clusterName") != self._settings.cluster:
+                    continue
+                try:
+                    group = group_of(kind, raw)
+                except UserError as error:
+                    self._report(item.name, str(error))
+                    continue
+                if group is not None:
+                    found.append(group)
+        return sorted(found, key=lambda each: (each.namespace, each.name))
+
+    async def _machines(self) -> list[ManagedMachine]:
+        kind = (await self._served()).get(_MACHINES)
+        if kind is None:
+            raise UserError(
+                "the management cluster does not serve Machines of Cluster API",
+                fix="install Cluster API there, or name the management cluster with --cloud-kubeconfig",
+            )
+        select = Select(labels=f"{_CLUSTER_LABEL}={self._settings.cluster}")
+        return [machine_of(each.obj()) for each in (await self._api.list(kind, self._settings.namespace, select)).items]
+
+    async def _served(self) -> dict[str, Kind]:
+        """The kinds in the version that the server prefers; looked for again now and then, because of upgrades."""
+        if not self._kinds or self._clock.seconds() - self._kinds_s >= _KNOWN_S:
+            served = await answering(self._api)
+            self._kinds = {
+                each.kind.plural: each.kind
+                for each in served
+                if each.kind.group == _GROUP and each.kind.plural in {*_GROUPS, _MACHINES}
+            }
+            self._kinds_s = self._clock.seconds()
+        return self._kinds
+
+    async def _places_of(
+        self, group: MachineGroup, machines: Sequence[ManagedMachine]
+    ) -> dict[tuple[str, int], ManagedMachine]:
+        """The machines of launches by their places; new machines take theirs."""
+        own = [each for each in machines if (each.namespace, each.group) == (group.namespace, group.name)]
+        taken = {each.place: each for each in own if each.place is not None and not each.is_deleting}
+        by_name = {each.name: each for each in own}
+        kind = (await self._served())[_MACHINES]
+        for name, place in new_places(group, own).items():
+            body = {"metadata": {"annotations": {PLACE: f"{place[0]}/{place[1]}"}}}
+            try:
+                await self._api.patch(kind, group.namespace, name, Patch("merge", body))
+            except NotFoundError:
+                continue
+            taken[place] = replace(by_name[name], place=place)
+        return taken
+
+    async def _instances_of(self, group: MachineGroup, machines: Sequence[ManagedMachine]) -> list[CloudInstance]:
+        places = await self._places_of(group, machines)
+        instance_type, zone, capacity_type = group.offering
+        found = []
+        for token, launch in group.launches.items():
+            for place in launch.places:
+                machine = places.get((token, place))
+                found.append(
+                    CloudInstance(
+                        id=_id(group, token, place),
+                        provider_id="" if machine is None else machine.provider_id,
+                        instance_type=instance_type,
+                        zone=zone,
+                        capacity_type=capacity_type,
+                        state="running" if machine is not None and machine.provider_id else "pending",
+                        created_s=launch.created_s,
+                        tags=launch.tags,
+                    )
+                )
+        return found
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    async def _launch(self, groups: Sequence[MachineGroup], request: InstanceRequest) -> MachineGroup:
+        offering = request.instance_type, request.zone, request.capacity_type
+        fitting = [each for each in groups if each.offering == offering]
+        with_room = [each for each in fitting if each.most is None or each.replicas + request.count <= each.most]
+        if not with_room:
+            words = "/".join(offering)
+            if not fitting:
+                raise NoCapacityError(f"no MachineDeployment or MachinePool offers {words}")
+            largest = ", ".join(f"{each.name} has {each.replicas} of at most {each.most}" for each in fitting)
+            raise NoCapacityError(f"no room for {request.count} x {words}: {largest}")
+        launch = Launch(request.count, self._clock.seconds(), dict(request.tags))
+        return await self._write(with_room[0].with_launch(request.token, launch))
+
+    async def _delete(self, group: MachineGroup, place: tuple[str, int], machine: ManagedMachine) -> MachineGroup:
+        kind = (await self._served())[_MACHINES]
+        mark = {"metadata": {"annotations": {_DELETE: "true"}}}
+        try:
+            await self._api.patch(kind, machine.namespace, machine.name, Patch("merge", mark))
+        except NotFoundError:
+            # It ended by itself: Cluster API replaces it, and the replacement takes this place.
+            return group
+        return await self._write(group.without_place(*place))
+
+    async def _write(self, group: MachineGroup) -> MachineGroup:
+        """Replicas and account together, at the version that was read."""
+        body = {
+            "metadata": {"resourceVersion": str(group.version), "annotations": {LAUNCHES: group.launches_text()}},
+            "spec": {"replicas": group.replicas},
+        }
+        try:
+            item = await self._api.patch(group.kind, group.namespace, group.name, Patch("merge", body))
+        except ConflictError as error:
+            raise ThrottledError(f"{group.kind.name} {group.name} was changed meanwhile", _AGAIN_S) from error
+        return replace(group, version=item.version)
+
+    def _report(self, name: str, words: str) -> None:
+        """Once for each state."""
+        if self._reported.get(name) != words:
+            self._reported[name] = words
+            _log.warning("node group %s: %s", name, words)
+
+
+def _id(group: MachineGroup, token: str, place: int) -> str:
+    return f"{group.namespace}/{group.name}/{token}/{place}"
+
+
+def _is_same_machine(one: InstanceType, other: InstanceType) -> bool:
+    """Whether they differ in their offerings alone."""
+
+    def without(each: InstanceType) -> InstanceType:
+        labels = {key: value for key, value in each.labels.items() if key != ZONE_LABEL}
+        return replace(each, offerings=(), labels=labels)
+
+    return without(one) == without(other)
