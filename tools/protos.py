@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent / "src"
-FOLDERS = ("shoal/agent/protos", "shoal/controllers/scaled_objects/sources/protos")
+FOLDERS = ("shoal/agent/protos", "shoal/cloud/protos", "shoal/controllers/scaled_objects/sources/protos")
 
 
 def generate(into: Path) -> None:

@@ -114,7 +114,10 @@ def test_the_command_line_knows_every_part() -> None:
 
 def test_node_scaling_needs_a_cloud_and_a_cloud_the_name_of_the_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling"]) == 2
-    assert "--cloud: node-scaling needs a cloud; aws and cluster-api are supported" in capsys.readouterr().err
+    assert (
+        "--cloud: node-scaling needs a cloud; aws, cluster-api and external-grpc are supported"
+        in capsys.readouterr().err
+    )
     assert main(["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling", "--cloud", "aws"]) == 2
     assert "--cloud-cluster: the instances of the cluster need its name as a tag" in capsys.readouterr().err
 
@@ -125,10 +128,13 @@ def test_node_scaling_needs_a_cloud_and_a_cloud_the_name_of_the_cluster(capsys: 
         (["cluster-api"], "--cloud-cluster: Cluster API needs the Cluster whose machines are scaled"),
         (["cluster-api", "--cloud-cluster", "/training"], "as in --cloud-cluster default/training"),
         (["cluster-api", "--cloud-cluster", "training", "--cloud-kubeconfig", "/nowhere"], "/nowhere"),
+        (["external-grpc"], "--cloud-config: the provider's address is missing"),
+        (["external-grpc", "--cloud-config", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
+        (["aws", "--cloud-config", "/nowhere"], "only the cloud external-grpc has this file"),
         (["aws", "--cloud-kubeconfig", "/nowhere"], "only the cloud cluster-api has a management cluster"),
     ],
 )
-def test_cluster_api_needs_its_cluster_and_only_it_has_a_kubeconfig(
+def test_each_cloud_needs_its_own_options_and_no_others(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["run", "--kubeconfig", "/nowhere", "--controllers", "node-scaling", "--cloud", *arguments]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from shoal.cli.run_files import RunFiles
     from shoal.client.http.access import Access
     from shoal.cloud.cluster_api_settings import ClusterApiSettings
+    from shoal.cloud.external_grpc_settings import ExternalGrpcSettings
     from shoal.engine.profile import Builder
     from shoal.operator.components.facts import OperatorSettings
     from shoal.wiring.run_choice import NamedProfile, RunChoice
@@ -141,6 +142,7 @@ class OperatorOptions:
 class CloudName(StrEnum):
     AWS = "aws"
     CLUSTER_API = "cluster-api"
+    EXTERNAL_GRPC = "external-grpc"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,15 +170,28 @@ class CloudOptions:
         ),
     ] = None
 
+    cloud_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--cloud-config",
+            metavar="FILE",
+            help="Address and certificates of an external gRPC provider, as for Cluster Autoscaler.",
+        ),
+    ] = None
+
     def added_to(self, choice: RunChoice) -> RunChoice:
         """Raises UserError if the part has no cloud, or the cloud is incomplete; before anything starts."""
         from msgspec.structs import replace
 
         if self.cloud is None:
             if "node-scaling" in choice.own.controllers:
-                fix = "aws and cluster-api are supported"
+                fix = "aws, cluster-api and external-grpc are supported"
                 raise UserError("node-scaling needs a cloud", where=Where(path="--cloud"), fix=fix)
             return choice
+        if self.cloud_config is not None and self.cloud is not CloudName.EXTERNAL_GRPC:
+            raise UserError("only the cloud external-grpc has this file", where=Where(path="--cloud-config"))
+        if self.cloud is CloudName.EXTERNAL_GRPC:
+            return replace(choice, cloud=self._external_grpc())
         if self.cloud is CloudName.CLUSTER_API:
             return replace(choice, cloud=self._cluster_api(), cloud_access=self._management_cluster())
         if self.cloud_kubeconfig is not None:
@@ -191,6 +206,14 @@ class CloudOptions:
         found = Ec2Settings(self.cloud_cluster, self.cloud_region)
         ec2_client(found)
         return replace(choice, cloud=found)
+
+    def _external_grpc(self) -> ExternalGrpcSettings:
+        from shoal.cloud.external_grpc_settings import external_grpc_settings
+
+        if self.cloud_config is None:
+            fix = "a file with address, key, cert and cacert"
+            raise UserError("the provider's address is missing", where=Where(path="--cloud-config"), fix=fix)
+        return external_grpc_settings(self.cloud_config)
 
     def _cluster_api(self) -> ClusterApiSettings:
         from shoal.cloud.cluster_api_settings import ClusterApiSettings

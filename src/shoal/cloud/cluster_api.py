@@ -27,10 +27,10 @@ from shoal.client.port import Api, Patch, Select
 from shoal.client.refusals import NotFoundError
 from shoal.client.served import answering
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
+from shoal.cloud.launch_account import Launch, Place, place_text
 from shoal.cloud.machine_groups import (
     LAUNCHES,
     PLACE,
-    Launch,
     MachineGroup,
     ManagedMachine,
     group_of,
@@ -109,12 +109,12 @@ class ClusterApiCloud:
                 is_late = self._clock.seconds() - launch.created_s > self.launch_limit_s
                 for number in launch.places:
                     machine = places.get((token, number))
-                    if _id(group, token, number) not in wanted:
+                    if _id(group, (token, number)) not in wanted:
                         continue
                     if machine is not None:
                         group = await self._delete(group, (token, number), machine)
                     elif has_none and is_late:
-                        group = await self._write(group.without_place(token, number))
+                        group = await self._write(group.without_place((token, number)))
 
     def boot_s(self, _instance_type: str, /) -> float:
         return _BOOT_S
@@ -162,16 +162,14 @@ class ClusterApiCloud:
             self._kinds_s = self._clock.seconds()
         return self._kinds
 
-    async def _places_of(
-        self, group: MachineGroup, machines: Sequence[ManagedMachine]
-    ) -> dict[tuple[str, int], ManagedMachine]:
+    async def _places_of(self, group: MachineGroup, machines: Sequence[ManagedMachine]) -> dict[Place, ManagedMachine]:
         """The machines of launches by their places; new machines take theirs."""
         own = [each for each in machines if (each.namespace, each.group) == (group.namespace, group.name)]
         taken = {each.place: each for each in own if each.place is not None and not each.is_deleting}
         by_name = {each.name: each for each in own}
         kind = (await self._served())[_MACHINES]
         for name, place in new_places(group, own).items():
-            body = {"metadata": {"annotations": {PLACE: f"{place[0]}/{place[1]}"}}}
+            body = {"metadata": {"annotations": {PLACE: place_text(place)}}}
             try:
                 await self._api.patch(kind, group.namespace, name, Patch("merge", body))
             except NotFoundError:
@@ -188,7 +186,7 @@ class ClusterApiCloud:
                 machine = places.get((token, place))
                 found.append(
                     CloudInstance(
-                        id=_id(group, token, place),
+                        id=_id(group, (token, place)),
                         provider_id="" if machine is None else machine.provider_id,
                         instance_type=instance_type,
                         zone=zone,
@@ -215,7 +213,7 @@ class ClusterApiCloud:
         launch = Launch(request.count, self._clock.seconds(), dict(request.tags))
         return await self._write(with_room[0].with_launch(request.token, launch))
 
-    async def _delete(self, group: MachineGroup, place: tuple[str, int], machine: ManagedMachine) -> MachineGroup:
+    async def _delete(self, group: MachineGroup, place: Place, machine: ManagedMachine) -> MachineGroup:
         kind = (await self._served())[_MACHINES]
         mark = {"metadata": {"annotations": {_DELETE: "true"}}}
         try:
@@ -223,7 +221,7 @@ class ClusterApiCloud:
         except NotFoundError:
             # It ended by itself: Cluster API replaces it, and the replacement takes this place.
             return group
-        return await self._write(group.without_place(*place))
+        return await self._write(group.without_place(place))
 
     async def _write(self, group: MachineGroup) -> MachineGroup:
         """Replicas and account together, at the version that was read."""
@@ -244,8 +242,8 @@ class ClusterApiCloud:
             _log.warning("node group %s: %s", name, words)
 
 
-def _id(group: MachineGroup, token: str, place: int) -> str:
-    return f"{group.namespace}/{group.name}/{token}/{place}"
+def _id(group: MachineGroup, place: Place) -> str:
+    return f"{group.namespace}/{group.name}/{place_text(place)}"
 
 
 def _is_same_machine(one: InstanceType, other: InstanceType) -> bool:

@@ -1,9 +1,8 @@
 """Reads MachineDeployments and MachinePools of Cluster API as groups of equal machines, and keeps account of launches.
 
 An annotation of the group lists each launch with its number of machines. It is written together with `spec.replicas`,
-so both are right or neither is. Machines appear later, one by one, and none of them says which launch it is for: each
-new one takes a free place of a launch, the newest first, and an annotation of the Machine names this place. Machines
-that were there before the launches stay without one, and so do those that others ask for.
+so both are right or neither is. A new Machine takes a free place of a launch, which its annotation names. Machines that
+were there before the launches stay without one, and so do those that others ask for.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from shoal.autoscale.nodes.gpu_instances import MEMORY_KEPT, type_named
 from shoal.autoscale.nodes.instance_types import ON_DEMAND, InstanceType, Offering
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 from shoal.client.kind import Kind
+from shoal.cloud.launch_account import Launch, Place, free_places, machines_of, place_of, without_place
 from shoal.units.errors import UserError, Where
 from shoal.units.quantity import Quantity
 
@@ -35,20 +35,6 @@ _DEFAULT_PODS: Final = "110"
 _ANY_ZONE: Final = "default"
 
 Raw = Mapping[str, Any]
-
-
-class Launch(msgspec.Struct, frozen=True):
-    """A request for machines of a group."""
-
-    count: int
-    created_s: float
-    tags: Mapping[str, str] = {}
-    deleted: tuple[int, ...] = ()
-    """The places whose machines were deleted again."""
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        return tuple(number for number in range(self.count) if number not in self.deleted)
 
 
 class MachineGroup(msgspec.Struct, frozen=True):
@@ -71,20 +57,15 @@ class MachineGroup(msgspec.Struct, frozen=True):
     @property
     def outside(self) -> int:
         """How many machines were not launched by Shoal."""
-        return max(self.replicas - sum(len(each.places) for each in self.launches.values()), 0)
+        return max(self.replicas - machines_of(self.launches), 0)
 
     def with_launch(self, token: str, launch: Launch) -> MachineGroup:
         """The group once the launch has been requested."""
         return replace(self, replicas=self.replicas + launch.count, launches={**self.launches, token: launch})
 
-    def without_place(self, token: str, place: int) -> MachineGroup:
-        """The group with one machine fewer. A launch of which no machine is left is forgotten."""
-        launch = self.launches[token]
-        left = replace(launch, deleted=(*launch.deleted, place))
-        launches = {**self.launches, token: left}
-        if not left.places:
-            del launches[token]
-        return replace(self, replicas=max(self.replicas - 1, 0), launches=launches)
+    def without_place(self, place: Place) -> MachineGroup:
+        """The group with one machine fewer."""
+        return replace(self, replicas=max(self.replicas - 1, 0), launches=without_place(self.launches, place))
 
     def launches_text(self) -> str:
         """The value of the annotation."""
@@ -98,41 +79,35 @@ class ManagedMachine(msgspec.Struct, frozen=True):
     """The name of its MachineDeployment or MachinePool."""
     created: str
     provider_id: str = ""
-    place: tuple[str, int] | None = None
-    """Its launch and place."""
+    place: Place | None = None
     is_deleting: bool = False
 
 
 def machine_of(raw: Raw) -> ManagedMachine:
     metadata = raw["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    launch, _, number = str(annotations.get(PLACE) or "").rpartition("/")
     return ManagedMachine(
         namespace=metadata["namespace"],
         name=metadata["name"],
         group=labels.get("cluster.x-k8s.io/deployment-name") or labels.get("cluster.x-k8s.io/pool-name") or "",
         created=str(metadata.get("creationTimestamp") or ""),
         provider_id=str((raw.get("spec") or {}).get("providerID") or ""),
-        place=(launch, int(number)) if launch and number.isdecimal() else None,
+        place=place_of(str(annotations.get(PLACE) or "")),
         is_deleting=metadata.get("deletionTimestamp") is not None,
     )
 
 
-def new_places(group: MachineGroup, machines: Iterable[ManagedMachine]) -> dict[str, tuple[str, int]]:
+def new_places(group: MachineGroup, machines: Iterable[ManagedMachine]) -> dict[str, Place]:
     """The places that machines of the group take now, by the names of the machines."""
     present = [each for each in machines if not each.is_deleting]
     held = {each.place for each in present if each.place is not None}
-    free = [
-        (token, place)
-        for token, launch in sorted(group.launches.items(), key=lambda each: (each[1].created_s, each[0]))
-        for place in launch.places
-        if (token, place) not in held
-    ]
     unassigned = sorted(
         (each for each in present if each.place is None), key=lambda each: (each.created, each.name), reverse=True
     )
     new = unassigned[: max(len(unassigned) - group.outside, 0)]
-    return {machine.name: place for machine, place in zip(reversed(new), free, strict=False)}
+    return {
+        machine.name: place for machine, place in zip(reversed(new), free_places(group.launches, held), strict=False)
+    }
 
 
 def group_of(kind: Kind, raw: Raw) -> MachineGroup | None:

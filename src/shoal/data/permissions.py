@@ -319,6 +319,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "delete pods",
         # With `--cloud cluster-api`.
         "get,list,patch machinedeployments,machinepools,machines @cluster.x-k8s.io",
+        # With `--cloud external-grpc`: its account of launches.
+        "get,patch configmaps =shoal-external-grpc",
         # Node scaling is left to these while they run.
         *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
     ),

@@ -9,6 +9,7 @@ from shoal.client.presence import CLUSTER_AUTOSCALER, KARPENTER, Presence
 from shoal.client.served import Served
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
 from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
+from shoal.cloud.external_grpc_settings import ExternalGrpcSettings
 from shoal.cloud.port import Cloud
 from shoal.controllers.node_scaling.controller import NodeScalingController
 from shoal.embedded.cloud.simulated_cloud import SimulatedCloud
@@ -47,5 +48,13 @@ def _cloud(tasks: ProcessTasks, context: Context, choice: RunChoice) -> Cloud:
             # A process that has lost its lease is no danger: each launch is written at the version that was read.
             api = client_for(tasks, choice.cloud_access, KubeSettings(keeps_managed_fields=False))
         return ClusterApiCloud(api, context.clock, choice.cloud)
+    if isinstance(choice.cloud, ExternalGrpcSettings):
+        from shoal.cloud.external_grpc import ExternalGrpcCloud
+        from shoal.cloud.external_grpc_calls import ExternalGrpcCalls
+        from shoal.embedded.apiserver.protobuf.messages import read_object
+
+        calls = ExternalGrpcCalls(choice.cloud)
+        tasks.at_end(calls.close)
+        return ExternalGrpcCloud(calls, context.api, context.clock, lambda data: read_object("v1", "Node", data))
     # The cloud is no user of the cluster: its records are not what the controller may write.
     return SimulatedCloud(tasks.api, context.clock, choice.cloud)

@@ -12,6 +12,7 @@ from shoal.api.run_configuration import RunConfiguration
 from shoal.client.http.access import Access
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
 from shoal.cloud.ec2_settings import Ec2Settings
+from shoal.cloud.external_grpc_settings import ExternalGrpcSettings
 from shoal.cost.cost_settings import CostSettings
 from shoal.embedded.cloud.settings import CloudSettings
 from shoal.engine.cycle_state import Step
@@ -59,7 +60,7 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The profiles by scheduler name. `builder` builds the first; names without a profile use it as well."""
 
     operator: OperatorSettings = OperatorSettings()
-    cloud: CloudSettings | Ec2Settings | ClusterApiSettings | None = None
+    cloud: CloudSettings | Ec2Settings | ClusterApiSettings | ExternalGrpcSettings | None = None
     """The cloud that provides nodes; None: no node is provisioned."""
     cloud_access: Access | None = None
     """That of the management cluster of Cluster API; None: the cluster itself."""

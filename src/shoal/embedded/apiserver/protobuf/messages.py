@@ -141,3 +141,12 @@ def _wrong(field: StoredField, kind: int) -> WireError:
 def messages() -> Messages:
     packed = files("shoal.data").joinpath("kubernetes/protobuf.json.xz").read_bytes()
     return Messages(msgspec.json.decode(lzma.decompress(packed), type=StoredTable))
+
+
+def read_object(api_version: str, kind: str, data: bytes) -> Obj:
+    """An object without the envelope of the API. Raises WireError."""
+    table = messages()
+    message = table.of_kind(api_version, kind)
+    if message is None:
+        raise WireError(f"{api_version} {kind} is not known")
+    return table.read(message, memoryview(data))

@@ -1,0 +1,1 @@
+"""The gRPC interfaces of providers of machines."""
