@@ -133,7 +133,7 @@ def group_of(kind: Kind, raw: Raw) -> MachineGroup | None:
 
 
 def _zone(spec: Raw, machine: Raw, labels: Mapping[str, str]) -> str:
-    """The zone of all machines: that of the group, that of its labels, or one that stands for all."""
+    """The failure domain of the group, the zone of its labels, or a word for any zone."""
     several: Sequence[str] = spec.get("failureDomains") or ()
     named = machine.get("failureDomain") or (several[0] if len(several) == 1 else "")
     return str(named or labels.get(ZONE_LABEL) or _ANY_ZONE)
