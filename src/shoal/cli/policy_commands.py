@@ -20,7 +20,7 @@ from shoal.cli.option_groups import with_options
 if TYPE_CHECKING:
     from shoal.policy.admission_rules.modes import RuleModes
     from shoal.policy.admission_rules.preview import Preview
-    from shoal.store.advised_objects import AdvisedObjects
+    from shoal.policy.object_set import AdvisedObjects
 
 _MODES = ("off", "warn", "enforce")
 _PARTS = ("rules", "additions")
@@ -152,7 +152,7 @@ def preview(options: PreviewOptions, settings: RuleSettings, access: AccessOptio
 def _of_files(paths: list[str]) -> AdvisedObjects:
     from shoal.api.plain_objects import read_plain_objects
     from shoal.cli.rendered_charts import with_charts
-    from shoal.store.advised_objects import AdvisedObjects
+    from shoal.policy.object_set import AdvisedObjects
 
     read = with_charts(paths, read_plain_objects)
     if read.errors:

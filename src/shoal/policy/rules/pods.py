@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from shoal.data.mig import RESOURCE_PREFIX, layouts
-from shoal.policy.advice import Advice, Correction, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Correction, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.pod_templates import GPU, PodTemplateView, command_words, gpus_of, pod_templates
+from shoal.policy.kinds import WITH_PODS
+from shoal.policy.pod_templates import GPU, gpus_of, pod_templates
 from shoal.units.near_texts import nearest_name
 
 _GPU_NAMES: Final = frozenset({GPU, "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"})
@@ -28,16 +30,83 @@ _NEAR_GPU: Final = {
 }
 _MOST_GPUS: Final = 16
 """No machine of the catalogue has more."""
-_DEVICES: Final = "/dev/nvidia"
-_SHM: Final = "/dev/shm"  # noqa: S108 - the path in a container
-_LOADERS: Final = ("torchrun", "torch.distributed", "deepspeed", "accelerate", "mpirun", "horovodrun")
 
 
-@rule(
-    NoSuchVolume="a container mounts a volume that the pod does not have",
-    NoSuchPort="a probe names a port that the container does not have",
-    GivenTwice="two entries of a list have the same name",
-    NoImage="a container has no image",
+@check(
+    Rule(
+        "SHL-316",
+        "NoSuchVolume",
+        "error",
+        fault="a container mounts a volume that the pod does not have",
+        effect="the pod is refused",
+        fix="name a volume of the pod, or add the volume",
+        links=("https://kubernetes.io/docs/concepts/storage/volumes/",),
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - {name: main, image: "registry.example/train:1.4", volumeMounts: [{name: dta, mountPath: /data}]}
+  volumes: [{name: data, emptyDir: {}}]
+""",
+        changes=(Change("name: dta", "name: data"),),
+    ),
+    Rule(
+        "SHL-317",
+        "NoSuchPort",
+        "error",
+        fault="a probe names a port that the container does not have",
+        effect="the probe fails, so the container is restarted or never ready",
+        fix="name a port of the container",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: serve}
+spec:
+  containers:
+  - name: main
+    image: registry.example/serve:1.4
+    ports: [{name: http, containerPort: 8000}]
+    readinessProbe: {httpGet: {path: /health, port: web}}
+""",
+        changes=(Change("port: web", "port: http"),),
+    ),
+    Rule(
+        "SHL-318",
+        "GivenTwice",
+        "error",
+        fault="two entries of a list have the same name",
+        effect="the object is refused, or the last entry replaces the others",
+        fix="keep one of the entries",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - name: main
+    image: registry.example/train:1.4
+    env: [{name: BATCH, value: "8"}, {name: BATCH, value: "16"}]
+""",
+        changes=(Change('{name: BATCH, value: "8"}, ', ""),),
+    ),
+    Rule(
+        "SHL-319",
+        "NoImage",
+        "error",
+        fault="a container has no image",
+        effect="the pod is refused",
+        fix="name an image",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec: {containers: [{name: main}]}
+""",
+        changes=(Change("{name: main}", '{name: main, image: "registry.example/train:1.4"}'),),
+    ),
+    options=CheckOptions(in_files=True),
 )
 def pod_parts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
@@ -105,11 +174,83 @@ def _twice(path: str, names: list[str]) -> Iterator[Advice]:
             yield Advice("GivenTwice", f"{path}[{last}].name", f"{name} is given {count} times", "keep one of them")
 
 
-@rule(
-    UnknownGpuName="a resource has a name that no device plugin of GPUs advertises",
-    UnknownMigProfile="no GPU has the MIG profile",
-    MixedGpuNames="a container requests GPUs and MIG instances, or shares beside whole GPUs",
-    TooManyGpus="a container requests more GPUs than a machine has",
+@check(
+    Rule(
+        "SHL-210",
+        "UnknownGpuName",
+        "error",
+        fault="a resource has a name that no device plugin of GPUs advertises",
+        effect="no node advertises the resource, so the pods stay pending",
+        fix="write the resource as the device plugin advertises it, such as nvidia.com/gpu",
+        links=("https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",),
+        at_admission="webhook",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+resources: {limits: {nvidia.com/gpus: 1}}
+""",
+        changes=(Change("gpus:", "gpu:"),),
+    ),
+    Rule(
+        "SHL-211",
+        "UnknownMigProfile",
+        "error",
+        fault="no GPU has the MIG profile",
+        effect="no node advertises the resource, so the pods stay pending",
+        fix="use a profile of your GPUs: `nvidia-smi mig -lgip`",
+        at_admission="webhook",
+        bad="""\
+name: serve
+image: registry.example/serve:1.4
+resources: {limits: {nvidia.com/mig-1g.15gb: 1}}
+""",
+        changes=(Change("1g.15gb", "1g.10gb"),),
+    ),
+    Rule(
+        "SHL-212",
+        "MixedGpuNames",
+        "error",
+        fault="a container requests GPUs and MIG instances, or shares beside whole GPUs",
+        effect="no node offers both, or the process uses one of them only",
+        fix="request one of them",
+        at_admission="webhook",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+resources: {limits: {nvidia.com/gpu: 1, nvidia.com/mig-1g.10gb: 1}}
+""",
+        changes=(Change(", nvidia.com/mig-1g.10gb: 1", ""),),
+    ),
+    Rule(
+        "SHL-213",
+        "TooManyGpus",
+        "error",
+        fault="a container requests more GPUs than a machine has",
+        effect="no node fits, so the pods stay pending",
+        fix="divide the GPUs among several pods",
+        at_admission="webhook",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+resources: {limits: {nvidia.com/gpu: 32}}
+""",
+        changes=(Change("gpu: 32", "gpu: 8"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(
+        hints=(
+            b"nvidia.com/mig-",
+            b"nvidia.com/gpu.",
+            b"nvidia.com/gpus",
+            b"nvidia.com/GPU",
+            b"nvidia/gpu",
+            b"nvidia.com.gpu",
+            b"nvidia-com/gpu",
+            b"nvidia.gpu",
+            b"nvidia-gpu",
+            b"amd.com/gpus",
+        )
+    ),
 )
 def gpu_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
@@ -159,91 +300,3 @@ def _mixed(path: str, limits: Obj) -> Iterator[Advice]:
         names = " and ".join([*whole, *mig])
         what = f"{names} in one container: a node has one or the other, or CUDA uses one of them only"
         yield Advice("MixedGpuNames", path, what, "request one of them")
-
-
-@rule(
-    GpuWithoutRequest="a pod has access to GPUs that it does not request",
-    ToleratesAll="a pod with GPUs tolerates every taint",
-)
-def unaccounted_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
-    """Devices of the host and privileged containers reach GPUs that are allocated to other pods."""
-    for template in pod_templates(obj):
-        for at, volume in enumerate(maps(template.spec.get("volumes"))):
-            host = dig(volume, "hostPath", "path")
-            if isinstance(host, str) and host.startswith(_DEVICES) and not _is_component(template):
-                what = f"{host} of the host gives the container GPUs that the scheduler does not count"
-                yield Advice("GpuWithoutRequest", f"{template.path}.volumes[{at}]", what, f"request {GPU} instead")
-        if (
-            template.spec.get("runtimeClassName") == "nvidia"
-            and not template.asks_gpus()
-            and not _is_component(template)
-        ):
-            what = "the runtime class nvidia without a request: the container may see all GPUs of the node"
-            fix = f"request {GPU}, or set NVIDIA_VISIBLE_DEVICES to none"
-            if not _hides_gpus(template):
-                yield Advice("GpuWithoutRequest", f"{template.path}.runtimeClassName", what, fix)
-        for at, toleration in enumerate(maps(template.spec.get("tolerations"))):
-            is_all = (
-                not toleration.get("key") and toleration.get("operator") == "Exists" and not toleration.get("effect")
-            )
-            if is_all and template.asks_gpus() and obj.get("kind") != "DaemonSet":
-                what = "every taint is tolerated, also those of unhealthy and reserved nodes"
-                yield Advice(
-                    "ToleratesAll", f"{template.path}.tolerations[{at}]", what, f"name the taint, such as {GPU}"
-                )
-
-
-def _hides_gpus(template: PodTemplateView) -> bool:
-    values: list[Any] = [
-        each.get("value")
-        for _, container in template.containers()
-        for each in maps(container.get("env"))
-        if each.get("name") == "NVIDIA_VISIBLE_DEVICES"
-    ]
-    return bool(values) and all(value in ("", "none", "void") for value in values)
-
-
-def _is_component(template: PodTemplateView) -> bool:
-    """Device plugins, exporters and drivers manage the GPUs of a node: they do not compute."""
-    return any(
-        part in str(container.get("image"))
-        for _, container in template.containers()
-        for part in (
-            "device-plugin",
-            "dcgm",
-            "driver",
-            "container-toolkit",
-            "mig-manager",
-            "gpu-operator",
-            "feature-discovery",
-        )
-    )
-
-
-@rule(
-    SmallSharedMemory="processes of a container share data, and /dev/shm has the default of 64 MB",
-    NoMemoryRequest="a pod with GPUs requests no memory",
-    UnpinnedImage="an image has no version",
-)
-def usual_omissions(obj: Obj, _: RuleContext) -> Iterator[Advice]:
-    for template in pod_templates(obj):
-        if not template.asks_gpus():
-            continue
-        for path, container in template.containers():
-            words = " ".join(command_words(container))
-            mounts = {str(each.get("mountPath")) for each in maps(container.get("volumeMounts"))}
-            if gpus_of(container) > 1 and any(each in words for each in _LOADERS) and _SHM not in mounts:
-                what = "several processes without an emptyDir at /dev/shm: data loaders and NCCL end with a bus error"
-                fix = "mount an emptyDir with medium: Memory at /dev/shm"
-                yield Advice("SmallSharedMemory", f"{path}.volumeMounts", what, fix)
-            if gpus_of(container) and not _has_memory(container) and not dig(template.spec, "resources"):
-                what = "no request for memory: the pod is evicted first when the node runs out of it"
-                yield Advice("NoMemoryRequest", f"{path}.resources", what, "request memory and CPU beside the GPU")
-            image = str(container.get("image") or "")
-            if image.endswith(":latest") or (image and ":" not in image.rpartition("/")[2] and "@" not in image):
-                what = f"{image} can be another image tomorrow, so runs cannot be repeated"
-                yield Advice("UnpinnedImage", f"{path}.image", what, "name a version or a digest")
-
-
-def _has_memory(container: Obj) -> bool:
-    return any("memory" in string_keys(dig(container, "resources", field)) for field in ("limits", "requests"))

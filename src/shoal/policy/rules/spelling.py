@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from shoal.policy.advice import Advice, Correction, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Correction, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.kinds import CLUSTER_POLICY, SCALED_OBJECT, TRAINING_JOBS, VOLCANO_JOB
 from shoal.policy.object_set import kind_of
-from shoal.policy.placement_rules import conditions
 from shoal.policy.pod_templates import pod_templates
+from shoal.policy.rules.placement import conditions
 from shoal.units.near_texts import nearest_name
 
 _KEYS: Final = (
@@ -79,7 +81,30 @@ _MEDIA: Final = ("", "Memory")
 _IMAGE = re.compile(r"[a-zA-Z0-9.-]+(?::\d+)?(?:/[a-z0-9._/-]+)?|[a-z0-9._/-]+")
 
 
-@rule(UnknownKey="a label or annotation resembles one that a controller reads")
+@check(
+    Rule(
+        "SHL-112",
+        "UnknownKey",
+        "warning",
+        fault="a label or annotation resembles one that a controller reads",
+        effect="nothing reads the label or annotation",
+        fix="write the key as the controller reads it",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train
+  labels: {kueue.x-k8s.io/queue: team-a}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: "registry.example/train:1.4"}]
+""",
+        changes=(Change("kueue.x-k8s.io/queue:", "kueue.x-k8s.io/queue-name:"),),
+    ),
+    options=CheckOptions(in_files=True),
+)
 def misspelled_keys(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for field in ("labels", "annotations"):
         yield from _keys(f"metadata.{field}", dig(obj, "metadata", field))
@@ -139,9 +164,46 @@ def _distance(one: str, other: str) -> int:
     return before[-1]
 
 
-@rule(
-    UnknownRole="a training job has a role that its kind does not have",
-    UnnamedContainer="no container has the name that the training operator looks for",
+@check(
+    Rule(
+        "SHL-328",
+        "UnknownRole",
+        "error",
+        fault="a training job has a role that its kind does not have",
+        effect="the object is refused, or the pods of the role are not created",
+        fix="use a role of the kind, such as Master and Worker",
+        bad="""\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  pytorchReplicaSpecs:
+    Wroker:
+      template:
+        spec: {containers: [{name: pytorch, image: "registry.example/train:1.4"}]}
+""",
+        changes=(Change("Wroker", "Worker"),),
+    ),
+    Rule(
+        "SHL-329",
+        "UnnamedContainer",
+        "error",
+        fault="no container has the name that the training operator looks for",
+        effect="the training operator refuses the job",
+        fix="give the container of the program the name that the operator looks for",
+        bad="""\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec: {containers: [{name: main, image: "registry.example/train:1.4"}]}
+""",
+        changes=(Change("name: main", "name: pytorch"),),
+    ),
+    kinds=TRAINING_JOBS,
 )
 def training_roles(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     field, roles, container = _ROLES.get(str(obj.get("kind")), ("", (), ""))
@@ -160,7 +222,28 @@ def training_roles(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield Advice("UnnamedContainer", f"{here}.template.spec.containers", what, f"name one of them {container}")
 
 
-@rule(UnknownTrigger="a trigger of KEDA has a type or a field that no scaler has, or lacks one that it needs")
+@check(
+    Rule(
+        "SHL-709",
+        "UnknownTrigger",
+        "error",
+        fault="a trigger of KEDA has a type or a field that no scaler has, or lacks one that it needs",
+        effect="KEDA refuses the object, or the trigger fails",
+        fix="write the type and the fields of the scaler",
+        links=("https://keda.sh/docs/latest/scalers/",),
+        bad="""\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: serve}
+spec:
+  scaleTargetRef: {name: serve}
+  triggers:
+  - {type: cron, metadata: {timezone: UTC, start: 0 8 * * *, end: 0 18 * * *, desiredReplica: "4"}}
+""",
+        changes=(Change("desiredReplica:", "desiredReplicas:"),),
+    ),
+    kinds=(SCALED_OBJECT,),
+)
 def trigger_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for at, trigger in enumerate(maps(dig(obj, "spec", "triggers"))):
         kind, here = str(trigger.get("type")), f"spec.triggers[{at}]"
@@ -180,7 +263,29 @@ def trigger_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("UnknownTrigger", f"{here}.metadata", what, f"set {name}")
 
 
-@rule(UnknownAction="a policy of a Volcano job has an action that Volcano does not have")
+@check(
+    Rule(
+        "SHL-331",
+        "UnknownAction",
+        "error",
+        fault="a policy of a Volcano job has an action that Volcano does not have",
+        effect="Volcano refuses the job",
+        fix="use an action of Volcano, such as RestartJob",
+        bad="""\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  policies: [{event: PodFailed, action: RestartJobs}]
+  tasks:
+  - name: worker
+    replicas: 2
+    template: {spec: {containers: [{name: main, image: "registry.example/train:1.4"}]}}
+""",
+        changes=(Change("RestartJobs", "RestartJob"),),
+    ),
+    kinds=(VOLCANO_JOB,),
+)
 def job_actions(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     places = [("spec", obj.get("spec"))]
     places += [(f"spec.tasks[{at}]", task) for at, task in enumerate(maps(dig(obj, "spec", "tasks")))]
@@ -195,7 +300,24 @@ def job_actions(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("UnknownAction", f"{path}.policies[{at}].action", what, fix, correction)
 
 
-@rule(UnknownField="a ClusterPolicy names a component that the operator does not have")
+@check(
+    Rule(
+        "SHL-106",
+        "UnknownField",
+        "warning",
+        fault="a ClusterPolicy names a component that the operator does not have",
+        effect="a controller that does not know the field drops it without a message",
+        fix="write the field as the controller reads it, or leave it out",
+        bad="""\
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy}
+spec: {dcgmExportr: {enabled: true}}
+""",
+        changes=(Change("dcgmExportr", "dcgmExporter"),),
+    ),
+    kinds=(CLUSTER_POLICY,),
+)
 def policy_components(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for name in string_keys(obj.get("spec")):
         near = nearest_name(name, _COMPONENTS)
@@ -204,9 +326,41 @@ def policy_components(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield Advice("UnknownField", f"spec.{name}", what, f"did you mean {near}?", Correction(key=near))
 
 
-@rule(
-    InvalidImageName="an image has a name that cannot be pulled",
-    UnknownMedium="an emptyDir has a medium that the kubelet does not know",
+@check(
+    Rule(
+        "SHL-326",
+        "InvalidImageName",
+        "error",
+        fault="an image has a name that cannot be pulled",
+        effect="the container does not start",
+        fix="write the repository in lower-case letters",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec: {containers: [{name: main, image: "registry.example/Train:1.4"}]}
+""",
+        changes=(Change("/Train", "/train"),),
+    ),
+    Rule(
+        "SHL-327",
+        "UnknownMedium",
+        "error",
+        fault="an emptyDir has a medium that the kubelet does not know",
+        effect="the pods wait in ContainerCreating",
+        fix="write Memory, or leave the medium out",
+        links=("https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",),
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers: [{name: main, image: "registry.example/train:1.4"}]
+  volumes: [{name: shm, emptyDir: {medium: memory}}]
+""",
+        changes=(Change("medium: memory", "medium: Memory"),),
+    ),
+    options=CheckOptions(in_files=True),
 )
 def images_and_media(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):

@@ -6,14 +6,51 @@ from collections.abc import Iterator
 
 import msgspec
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import TASK
+from shoal.policy.kinds import PIPELINE, TASK, WORKFLOW
 
 
-@rule(
-    ForeignTemplateLanguage="withParam contains Jinja, which Argo does not run",
-    UnusedParameters="nothing reads a parameter of the workflow",
+@check(
+    Rule(
+        "SHL-901",
+        "ForeignTemplateLanguage",
+        "error",
+        fault="withParam contains Jinja, which Argo does not run",
+        effect="the workflow is invalid",
+        fix="list the combinations under withItems, or have an earlier step print them",
+        links=("https://argo-workflows.readthedocs.io/en/latest/walk-through/loops/",),
+        bad="""\
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: sweep}
+spec:
+  templates:
+  - name: sweep
+    steps: [[{name: train, template: train, withParam: "[{% for x in rates %}]"}]]
+""",
+        changes=(Change('withParam: "[{% for x in rates %}]"', "withItems: [0.1, 0.01]"),),
+    ),
+    Rule(
+        "SHL-902",
+        "UnusedParameters",
+        "warning",
+        fault="nothing reads a parameter of the workflow",
+        effect="changing the parameter changes nothing",
+        fix="read the parameter where it is meant, or leave it out",
+        bad="""\
+apiVersion: argoproj.io/v1alpha1
+kind: Workflow
+metadata: {name: train}
+spec:
+  arguments: {parameters: [{name: rate, value: "0.1"}]}
+  templates:
+  - {name: train, container: {image: "registry.example/train:1.4", args: [--rate=0.1]}}
+""",
+        changes=(Change("args: [--rate=0.1]", 'args: ["--rate={{workflow.parameters.rate}}"]'),),
+    ),
+    kinds=(WORKFLOW,),
 )
 def workflows(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for at, template in enumerate(maps(dig(obj, "spec", "templates"))):
@@ -40,11 +77,77 @@ def workflows(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         yield Advice("UnusedParameters", "spec.arguments.parameters", what, fix)
 
 
-@rule(
-    MissingTask="a task of the pipeline does not exist",
-    OldFieldName="a field has the name of an older version",
-    MisplacedTolerations="tolerations are in a taskSpec, which has none",
-    NotShared="an emptyDir is expected to be shared between tasks",
+@check(
+    Rule(
+        "SHL-903",
+        "MissingTask",
+        "error",
+        fault="a task of the pipeline does not exist",
+        effect="the pipeline cannot start",
+        fix="install the Task, or describe it under taskSpec",
+        evidence="cluster",
+        bad="""\
+apiVersion: tekton.dev/v1
+kind: Pipeline
+metadata: {name: train}
+spec: {tasks: [{name: fetch, taskRef: {name: fetch-data}}]}
+---
+apiVersion: tekton.dev/v1
+kind: Task
+metadata: {name: fetch-dataset}
+spec: {steps: [{name: fetch, image: "registry.example/fetch:1.4"}]}
+""",
+        changes=(Change("name: fetch-data}", "name: fetch-dataset}"),),
+    ),
+    Rule(
+        "SHL-904",
+        "MisplacedTolerations",
+        "error",
+        fault="tolerations are in a taskSpec, which has none",
+        effect="the API server refuses the field or drops it",
+        fix="write them under taskRunTemplate.podTemplate of the PipelineRun",
+        bad="""\
+apiVersion: tekton.dev/v1
+kind: Pipeline
+metadata: {name: train}
+spec:
+  tasks:
+  - name: train
+    taskSpec:
+      tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+      steps: [{name: train, image: "registry.example/train:1.4"}]
+""",
+        changes=(
+            Change(
+                """\
+      tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+""",
+                "",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-905",
+        "NotShared",
+        "error",
+        fault="an emptyDir is expected to be shared between tasks",
+        effect="the next task does not find the files",
+        fix="declare a workspace, and give it to both tasks",
+        bad="""\
+apiVersion: tekton.dev/v1
+kind: Pipeline
+metadata: {name: train}
+spec:
+  tasks:
+  - name: train
+    taskSpec:
+      steps: [{name: train, image: "registry.example/train:1.4"}]
+      volumes: [{name: data, emptyDir: {}}]
+""",
+        changes=(Change("emptyDir: {}", "persistentVolumeClaim: {claimName: data}"),),
+    ),
+    also={"OldFieldName": "a field has the name of an older version"},
+    kinds=(PIPELINE,),
 )
 def pipelines(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     namespace = str(dig(obj, "metadata", "namespace") or "")

@@ -8,10 +8,11 @@ do the rest, is not said to lack anything.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
-from shoal.policy.serving_rules import SECRET_ENDINGS
+from shoal.policy.declarations import Change, ProgramFinding, Rule, program_check
+from shoal.policy.rules.serving import SECRET_ENDINGS
 
 _SAVES: Final = ("save_checkpoint", "save_pretrained", "save_state", "async_save", "save", "save_model", "dump")
 _LOADS: Final = ("load_checkpoint", "load_state_dict", "load_state", "from_pretrained", "restore", "resume", "load")
@@ -31,34 +32,47 @@ _DRIVER_FILE: Final = "NVIDIA-Linux-"
 _REMOTE: Final = ("s3://", "gs://", "az://", "abfs://", "hf://")
 
 
-PROGRAM_REASONS: Final[Mapping[str, str]] = {
-    "UnpinnedImage": "an image has no version",
-    "VisibleDevicesByHand": "NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES is set",
-    "PlainSecret": "an image contains a secret",
-    "DriverInImage": "an image contains libraries of a driver",
-    "ShellForm": "a shell starts the program of an image",
-    "NoCheckpoint": "a training script writes no checkpoint",
-    "NoResume": "a training script writes checkpoints and reads none",
-    "RankAsDevice": "a script chooses its GPU by the rank among all processes",
-    "FixedRank": "a script has a fixed rank or world size",
-    "RemotePath": "torch.save gets an address of an object store",
-}
-"""Of Dockerfiles and scripts: what is wrong, in a line."""
-
-
-class ProgramFinding(NamedTuple):
-    reason: str
-    line: int
-    column: int
-    what: str
-    fix: str
-
-
 def program_findings(name: str, text: str) -> Iterator[ProgramFinding]:
     """Of a file with this name, which tells what it is."""
     return script_findings(text) if name.endswith(".py") else dockerfile_findings(text)
 
 
+@program_check(
+    Rule(
+        "SHL-956",
+        "DriverInImage",
+        "error",
+        fault="an image contains libraries of a driver",
+        effect="CUDA reports that driver and library versions do not match",
+        fix="leave the driver out: the container toolkit mounts the libraries of the node's driver",
+        file="Dockerfile",
+        bad="""\
+FROM nvcr.io/nvidia/pytorch:25.01-py3
+RUN apt-get install -y nvidia-driver-550 curl
+""",
+        changes=(Change("nvidia-driver-550 ", ""),),
+    ),
+    Rule(
+        "SHL-957",
+        "ShellForm",
+        "info",
+        fault="a shell starts the program of an image",
+        effect="the program is killed without having written a checkpoint",
+        fix="write the command as a list",
+        links=("https://docs.docker.com/reference/dockerfile/#cmd",),
+        file="Dockerfile",
+        bad="""\
+FROM nvcr.io/nvidia/pytorch:25.01-py3
+CMD torchrun /train.py
+""",
+        changes=(Change("torchrun /train.py", '["torchrun", "/train.py"]'),),
+    ),
+    also={
+        "UnpinnedImage": "an image has no version",
+        "VisibleDevicesByHand": "NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES is set",
+        "PlainSecret": "an image contains a secret",
+    },
+)
 def dockerfile_findings(text: str) -> Iterator[ProgramFinding]:
     """Instructions may go on over several lines; a finding has the line where the text is."""
     stages = {"scratch"}
@@ -115,6 +129,126 @@ def _variables(line: str, number: int, column: int) -> Iterator[ProgramFinding]:
             yield ProgramFinding("PlainSecret", number, column, what, "use a Secret of the pod, or a build secret")
 
 
+@program_check(
+    Rule(
+        "SHL-951",
+        "NoCheckpoint",
+        "warning",
+        fault="a training script writes no checkpoint",
+        effect="a preempted or failed pod loses all of its work",
+        fix="write model, optimizer and step at intervals, and read them at the start",
+        links=("https://docs.pytorch.org/docs/stable/distributed.checkpoint.html",),
+        file="train.py",
+        bad="""\
+import torch
+
+model = torch.nn.Linear(1, 1)
+for batch in range(10):
+    model(torch.ones(1)).backward()
+""",
+        changes=(
+            Change(
+                """\
+import torch
+""",
+                """\
+import os
+
+import torch
+""",
+            ),
+            Change(
+                "for batch",
+                """if os.path.exists("/checkpoints/last.pt"):
+    model.load_state_dict(torch.load("/checkpoints/last.pt"))
+for batch""",
+            ),
+            Change(
+                """\
+.backward()
+""",
+                """\
+.backward()
+    torch.save(model.state_dict(), "/checkpoints/last.pt")
+""",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-952",
+        "NoResume",
+        "warning",
+        fault="a training script writes checkpoints and reads none",
+        effect="a restarted pod begins from zero",
+        fix="load the newest checkpoint before the first step",
+        links=("https://docs.pytorch.org/docs/stable/distributed.checkpoint.html",),
+        file="train.py",
+        bad="""\
+import torch
+
+model = torch.nn.Linear(1, 1)
+for batch in range(10):
+    model(torch.ones(1)).backward()
+    torch.save(model.state_dict(), "/checkpoints/last.pt")
+""",
+        changes=(
+            Change(
+                "for batch",
+                """model.load_state_dict(torch.load("/checkpoints/last.pt"))
+for batch""",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-953",
+        "RankAsDevice",
+        "error",
+        fault="a script chooses its GPU by the rank among all processes",
+        effect="the processes of all nodes but the first end with an invalid device",
+        fix="use LOCAL_RANK, which torchrun sets",
+        links=("https://docs.pytorch.org/docs/stable/elastic/run.html",),
+        file="train.py",
+        bad="""\
+import os
+
+import torch
+
+torch.cuda.set_device(int(os.environ["RANK"]))
+""",
+        changes=(Change('"RANK"', '"LOCAL_RANK"'),),
+    ),
+    Rule(
+        "SHL-954",
+        "FixedRank",
+        "error",
+        fault="a script has a fixed rank or world size",
+        effect="the processes do not find each other",
+        fix="leave rank and world_size out: torchrun and the operators set RANK and WORLD_SIZE",
+        links=("https://docs.pytorch.org/docs/stable/elastic/run.html",),
+        file="train.py",
+        bad="""\
+import torch.distributed as dist
+
+dist.init_process_group("nccl", rank=0, world_size=2)
+""",
+        changes=(Change(", rank=0, world_size=2", ""),),
+    ),
+    Rule(
+        "SHL-955",
+        "RemotePath",
+        "error",
+        fault="torch.save gets an address of an object store",
+        effect="the checkpoint is lost with the container",
+        fix="write to a volume, or use torch.distributed.checkpoint with a writer for the object store",
+        file="train.py",
+        bad="""\
+import torch
+
+torch.save({}, "s3://bucket/last.pt")
+""",
+        changes=(Change("s3://bucket", "/checkpoints"),),
+    ),
+)
 def script_findings(text: str) -> Iterator[ProgramFinding]:
     """Nothing for a script that is no Python, or does not use PyTorch."""
     try:

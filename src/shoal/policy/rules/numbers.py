@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps, strings
+from shoal.policy.kinds import NODE_POOL, OPERATED, SCALED_OBJECT
 from shoal.units.near_texts import nearest_name
 
 _DURATION = re.compile(r"(?:[0-9]+[smh])+|Never")
@@ -15,7 +17,29 @@ _NODES = re.compile(r"(?:100|[0-9]{1,2})%|[0-9]+")
 _CAPACITY_TYPES: Final = ("spot", "on-demand", "reserved")
 
 
-@rule(ContradictoryNumbers="two numbers of an object contradict each other")
+@check(
+    Rule(
+        "SHL-113",
+        "ContradictoryNumbers",
+        "error",
+        fault="two numbers of an object contradict each other",
+        effect="the object is refused, or never complete",
+        fix="make the smaller number at most as large as the larger one",
+        bad="""\
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  minAvailable: 4
+  tasks:
+  - name: worker
+    replicas: 2
+    template: {spec: {containers: [{name: main, image: "registry.example/train:1.4"}]}}
+""",
+        changes=(Change("minAvailable: 4", "minAvailable: 2"),),
+    ),
+    kinds=(*OPERATED, SCALED_OBJECT),
+)
 def contradictions(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     match str(obj.get("apiVersion")).partition("/")[0], obj.get("kind"):
         case "batch.volcano.sh", "Job":
@@ -58,7 +82,29 @@ def _are_counts(*values: Any) -> bool:
     return all(isinstance(each, int) and not isinstance(each, bool) for each in values)
 
 
-@rule(InvalidPool="a NodePool has a value that Karpenter refuses, or that no node has")
+@check(
+    Rule(
+        "SHL-708",
+        "InvalidPool",
+        "error",
+        fault="a NodePool has a value that Karpenter refuses, or that no node has",
+        effect="Karpenter refuses the NodePool, or creates no node for it",
+        fix="write a value that Karpenter accepts",
+        links=("https://karpenter.sh/docs/concepts/nodepools/",),
+        bad="""\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpus}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [ondemand]}]
+""",
+        changes=(Change("[ondemand]", "[on-demand]"),),
+    ),
+    kinds=(NODE_POOL,),
+)
 def pool_values(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     template = dig(obj, "spec", "template", "spec")
     for path, value in (

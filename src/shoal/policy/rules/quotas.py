@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps, string_keys, strings
-from shoal.policy.kinds import POD, PRIORITY_CLASS
+from shoal.policy.kinds import LIMIT_RANGE, POD, PRIORITY_CLASS, RESOURCE_QUOTA
 from shoal.policy.pod_templates import GPU, gpus_of
 
 _OBJECT_COUNTS = frozenset(
@@ -15,7 +16,26 @@ _OBJECT_COUNTS = frozenset(
 _LIMITS, _REQUESTS = "limits.", "requests."
 
 
-@rule(NeverCounted="a quota names an extended resource otherwise than by its requests, which are all that is counted")
+@check(
+    Rule(
+        "SHL-409",
+        "NeverCounted",
+        "error",
+        fault="a quota names an extended resource otherwise than by its requests, which are all that is counted",
+        effect="the quota does not limit anything",
+        fix="write requests.nvidia.com/gpu",
+        links=("https://kubernetes.io/docs/concepts/policy/resource-quotas/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpus}
+spec: {hard: {limits.nvidia.com/gpu: "8"}}
+""",
+        changes=(Change("limits.", "requests."),),
+    ),
+    kinds=(RESOURCE_QUOTA,),
+)
 def uncounted_limits(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Kubernetes counts only requests of extended resources."""
     hard = string_keys(dig(obj, "spec", "hard"))
@@ -31,7 +51,10 @@ def uncounted_limits(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             yield Advice("NeverCounted", f"spec.hard[{item}]", what, fix)
 
 
-@rule(UnknownPriorityClass="the named PriorityClass does not exist")
+@check(
+    also={"UnknownPriorityClass": "the named PriorityClass does not exist"},
+    kinds=(RESOURCE_QUOTA,),
+)
 def unknown_priorities(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     for at, one in enumerate(maps(dig(obj, "spec", "scopeSelector", "matchExpressions"))):
         names = strings(one.get("values"))
@@ -49,7 +72,28 @@ def unknown_priorities(obj: Obj, context: RuleContext) -> Iterator[Advice]:
             )
 
 
-@rule(UnsupportedScope="a quota with a PriorityClass scope counts objects other than pods")
+@check(
+    Rule(
+        "SHL-410",
+        "UnsupportedScope",
+        "error",
+        fault="a quota with a PriorityClass scope counts objects other than pods",
+        effect="the API server refuses the quota",
+        fix="write two quotas, and the other resources in the one without a scope",
+        links=("https://kubernetes.io/docs/concepts/policy/resource-quotas/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: claims}
+spec:
+  hard: {persistentvolumeclaims: "4"}
+  scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Exists}]}
+""",
+        changes=(Change('persistentvolumeclaims: "4"', 'requests.nvidia.com/gpu: "4"'),),
+    ),
+    kinds=(RESOURCE_QUOTA,),
+)
 def unsupported_scopes(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """A server rejects such a quota, so that this concerns files."""
     scopes = [one.get("scopeName") for one in maps(dig(obj, "spec", "scopeSelector", "matchExpressions"))]
@@ -65,9 +109,42 @@ def unsupported_scopes(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             )
 
 
-@rule(
-    GpuByDefault="every container gets a GPU by default",
-    GpuDemanded="every container must have a GPU",
+@check(
+    Rule(
+        "SHL-411",
+        "GpuByDefault",
+        "warning",
+        fault="every container gets a GPU by default",
+        effect="containers without need of a GPU get one, or stay pending",
+        fix="remove the GPU from the defaults, and limit the namespace by a ResourceQuota",
+        links=("https://kubernetes.io/docs/concepts/policy/limit-range/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults}
+spec: {limits: [{type: Container, default: {nvidia.com/gpu: "1"}}]}
+""",
+        changes=(Change('nvidia.com/gpu: "1"', "memory: 1Gi"),),
+    ),
+    Rule(
+        "SHL-412",
+        "GpuDemanded",
+        "warning",
+        fault="every container must have a GPU",
+        effect="pods without GPUs are refused in the namespace",
+        fix="remove the GPU from the minimum",
+        links=("https://kubernetes.io/docs/concepts/policy/limit-range/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults}
+spec: {limits: [{type: Container, min: {nvidia.com/gpu: "1"}}]}
+""",
+        changes=(Change('nvidia.com/gpu: "1"', "memory: 1Mi"),),
+    ),
+    kinds=(LIMIT_RANGE,),
 )
 def default_gpus(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """A LimitRange applies to every container, also to sidecars and CPU pods."""

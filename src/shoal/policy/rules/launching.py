@@ -9,9 +9,16 @@ import re
 from collections.abc import Iterator
 
 from shoal.api.groups.shoal import RENDEZVOUS
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
-from shoal.policy.fields import dig, maps, string_keys, strings
-from shoal.policy.kinds import CONFIG_MAP, NAMESPACE, SERVICE, VOLUME_CLAIM
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
+from shoal.policy.fields import dig, maps, strings
+from shoal.policy.kinds import (
+    MPI_JOB,
+    SERVICE,
+    TRAINING_JOBS,
+    WITH_PODS,
+    WORKLOADS,
+)
 from shoal.policy.pod_templates import command_words, gpus_of, pod_templates
 
 _OLD_LAUNCHER = "torch.distributed.launch"
@@ -30,9 +37,39 @@ DEAD_IMAGES = {
 _SHORT_CUDA = re.compile(r"(?:nvcr\.io/)?nvidia/cuda:(\d+\.\d+)-(\S+)")
 
 
-@rule(
-    OldLauncher="the command uses torch.distributed.launch",
-    NoRendezvous="torchrun starts several nodes without a rendezvous endpoint",
+@check(
+    Rule(
+        "SHL-301",
+        "OldLauncher",
+        "warning",
+        fault="the command uses torch.distributed.launch",
+        effect="current releases of PyTorch warn about the launcher, and it does not restart workers",
+        fix="start the program with torchrun, and read LOCAL_RANK from the environment",
+        at_admission="warning",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+command: [python, -m, torch.distributed.launch, train.py]
+""",
+        changes=(Change("python, -m, torch.distributed.launch", "torchrun"),),
+    ),
+    Rule(
+        "SHL-302",
+        "NoRendezvous",
+        "error",
+        fault="torchrun starts several nodes without a rendezvous endpoint",
+        effect="the workers do not find each other and wait until the timeout",
+        fix="give --rdzv_endpoint=HOST:PORT, or let Shoal set rank and master by annotation",
+        at_admission="warning",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+command: [torchrun, --nnodes=2, train.py]
+""",
+        changes=(Change("--nnodes=2", "--nnodes=2, --rdzv_endpoint=train-0.train:29500"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"torch",)),
 )
 def launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Finds superseded launchers, and launchers of several nodes without a rendezvous endpoint."""
@@ -57,7 +94,29 @@ def launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 )
 
 
-@rule(UnsetVariable="a command contains $(NAME), and the container has no such variable")
+@check(
+    Rule(
+        "SHL-303",
+        "UnsetVariable",
+        "error",
+        fault="a command contains $(NAME), and the container has no such variable",
+        effect="the command gets the text $(NAME) itself",
+        fix="add the variable to env",
+        links=(
+            "https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/",
+        ),
+        at_admission="warning",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+args: [--rank=$(RANK)]
+env: [{name: WORLD_SIZE, value: "2"}]
+""",
+        changes=(Change("name: WORLD_SIZE", "name: RANK"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"$(",)),
+)
 def unset_variables(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Kubernetes replaces `$(NAME)` in a command by a variable of the container, and keeps it if there is none."""
     for template in pod_templates(obj):
@@ -83,7 +142,35 @@ def _unset(obj: Obj, path: str, name: str) -> Advice:
     return Advice("UnsetVariable", path, what, fix)
 
 
-@rule(NoSuchService="MASTER_ADDR names no Service of the namespace")
+@check(
+    Rule(
+        "SHL-304",
+        "NoSuchService",
+        "error",
+        fault="MASTER_ADDR names no Service of the namespace",
+        effect="the address does not resolve, so the workers wait until the timeout",
+        fix="create a headless Service of this name",
+        evidence="cluster",
+        at_admission="warning",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: "registry.example/train:1.4", env: [{name: MASTER_ADDR, value: master}]}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: train}
+spec: {clusterIP: None}
+""",
+        changes=(Change("value: master", "value: train"),),
+    ),
+    kinds=WORKLOADS,
+)
 def master_addresses(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """A host name without dots can only be resolved as a Service."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
@@ -113,22 +200,34 @@ def _is_bare(host: str) -> bool:
     return bool(re.fullmatch(r"[a-z][a-z0-9-]*", host)) and host != "localhost"
 
 
-@rule(VisibleDevicesByHand="NVIDIA_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES is set")
-def visible_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
-    """The device plugin decides which GPUs a container sees."""
-    for template in pod_templates(obj):
-        for path, container in template.containers():
-            for at, one in enumerate(maps(container.get("env"))):
-                name, value = one.get("name"), str(one.get("value") or "")
-                if name == "NVIDIA_VISIBLE_DEVICES" and value not in ("", "none", "void"):
-                    what = f"{value} can expose GPUs of the node that are allocated to other pods"
-                    yield Advice("VisibleDevicesByHand", f"{path}.env[{at}]", f"{name}={what}", "leave it out")
-                if name == "CUDA_VISIBLE_DEVICES" and value and gpus_of(container):
-                    what = f"{value} selects among the GPUs of the container, which are numbered from 0 anyway"
-                    yield Advice("VisibleDevicesByHand", f"{path}.env[{at}]", f"{name}={what}", "leave it out")
-
-
-@rule(NoLauncher="a container requests several GPUs and starts one process")
+@check(
+    Rule(
+        "SHL-306",
+        "NoLauncher",
+        "warning",
+        fault="a container requests several GPUs and starts one process",
+        effect="the other GPUs are allocated and idle",
+        fix="start a process for each GPU, as with torchrun --nproc_per_node",
+        at_admission="warning",
+        bad="""\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+          - name: pytorch
+            image: registry.example/train:1.4
+            command: [python, train.py]
+            resources: {limits: {nvidia.com/gpu: 8}}
+""",
+        changes=(Change("[python, train.py]", "[torchrun, --nproc_per_node=8, train.py]"),),
+    ),
+    kinds=tuple(kind for kind in TRAINING_JOBS if kind != MPI_JOB),
+)
 def idle_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Finds containers with several GPUs and without a launcher: one process uses one GPU."""
     for template in pod_templates(obj):
@@ -144,9 +243,56 @@ def idle_gpus(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 )
 
 
-@rule(
-    RootLauncher="mpirun runs as root without --allow-run-as-root",
-    TopologyNotPassed="a topology file is mounted, and NCCL does not use it",
+@check(
+    Rule(
+        "SHL-307",
+        "RootLauncher",
+        "error",
+        fault="mpirun runs as root without --allow-run-as-root",
+        effect="mpirun ends at once",
+        fix="add --allow-run-as-root, or run the launcher as another user",
+        at_admission="warning",
+        bad="""\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: train}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec: {containers: [{name: main, image: "registry.example/train:1.4", command: [mpirun, -n, "8", train]}]}
+""",
+        changes=(Change("[mpirun, ", "[mpirun, --allow-run-as-root, "),),
+    ),
+    Rule(
+        "SHL-308",
+        "TopologyNotPassed",
+        "warning",
+        fault="a topology file is mounted, and NCCL does not use it",
+        effect="NCCL chooses paths without the file",
+        fix="add -x NCCL_TOPO_FILE=FILE to mpirun",
+        at_admission="warning",
+        bad="""\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: train}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      template:
+        spec:
+          containers:
+          - {name: main, image: "registry.example/train:1.4", command: [mpirun, --allow-run-as-root, train]}
+    Worker:
+      template:
+        spec:
+          containers:
+          - {name: main, image: "registry.example/train:1.4", volumeMounts: [{name: topology, mountPath: /topo.xml}]}
+          volumes: [{name: topology, configMap: {name: topology}}]
+""",
+        changes=(Change("--allow-run-as-root,", "--allow-run-as-root, -x, NCCL_TOPO_FILE=/topo.xml,"),),
+    ),
+    kinds=(MPI_JOB,),
 )
 def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Finds options that mpirun needs as root, and with a topology file for its workers."""
@@ -178,26 +324,24 @@ def _has_user(obj: Obj, spec: Obj, container: Obj) -> bool:
     return not keys.startswith("/root") or any(user is not None for user in users)
 
 
-@rule(
-    MissingConfigMap="a volume names a ConfigMap that does not exist",
-    MissingPersistentVolumeClaim="a volume names a claim that does not exist",
+@check(
+    Rule(
+        "SHL-311",
+        "NoSuchImage",
+        "error",
+        fault="no image is published under the name",
+        effect="the image cannot be pulled",
+        fix="name an image that is published",
+        at_admission="warning",
+        bad="""\
+name: test
+image: nvidia/cuda:12.3-base-ubuntu22.04
+""",
+        changes=(Change("12.3-base", "12.3.0-base"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"nvidia/", b"comfyui")),
 )
-def missing_volumes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    """For kinds whose pods an operator creates."""
-    namespace = str(dig(obj, "metadata", "namespace") or "")
-    reported: set[tuple[str, str]] = set()
-    for template in pod_templates(obj):
-        for at, volume in enumerate(maps(template.spec.get("volumes"))):
-            here = f"{template.path}.volumes[{at}]"
-            config, claim = dig(volume, "configMap", "name"), dig(volume, "persistentVolumeClaim", "claimName")
-            for kind, name in ((CONFIG_MAP, config), (VOLUME_CLAIM, claim)):
-                if isinstance(name, str) and (kind.name, name) not in reported and context.lacks(kind, namespace, name):
-                    reported.add((kind.name, name))
-                    what = f'{kind.name} "{name}" not found in namespace {namespace}: the pods would wait'
-                    yield Advice(f"Missing{kind.name}", here, what, "create it")
-
-
-@rule(NoSuchImage="no image is published under the name")
 def dead_images(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Names under which no image is published; this queries no registry."""
     for template in pod_templates(obj):
@@ -209,26 +353,3 @@ def dead_images(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 fix = f"tags have three numbers: {image.partition(':')[0]}:{short[1]}.0-{short[2]}"
             if fix:
                 yield Advice("NoSuchImage", f"{path}.image", f"{image} is not published", fix)
-
-
-@rule(PodSecurity="the namespace enforces the level restricted, and the pods do not comply")
-def pod_security(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    """For kinds whose pods an operator creates: the namespace would reject them later, where few users look."""
-    namespace = str(dig(obj, "metadata", "namespace") or "")
-    labels = string_keys(dig(context.find(NAMESPACE, "", namespace), "metadata", "labels"))
-    if labels.get("pod-security.kubernetes.io/enforce") != "restricted":
-        return
-    for template in pod_templates(obj):
-        everywhere = dig(template.spec, "securityContext", "runAsNonRoot") is True
-        for path, container in template.containers():
-            inside = dig(container, "securityContext")
-            if (everywhere or dig(inside, "runAsNonRoot") is True) and dig(inside, "allowPrivilegeEscalation") is False:
-                continue
-            yield Advice(
-                "PodSecurity",
-                f"{path}.securityContext",
-                f"namespace {namespace} enforces the pod security level restricted, which refuses such pods",
-                "set runAsNonRoot, allowPrivilegeEscalation: false, seccompProfile and drop all capabilities; or "
-                "enforce baseline there",
-            )
-            return

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from shoal.policy.admission.pod_resources import pod_amounts
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import DEPLOYMENT, JOB, RESOURCE_QUOTA, STATEFUL_SET
+from shoal.policy.kinds import DEPLOYMENT, JOB, RESOURCE_QUOTA, STATEFUL_SET, WITH_PODS
 from shoal.policy.object_set import key_of, kind_of
 from shoal.policy.pod_templates import pod_templates
 from shoal.units.errors import UserError
@@ -22,7 +23,36 @@ _COUNTS: Final = {DEPLOYMENT: "replicas", STATEFUL_SET: "replicas", JOB: "parall
 _REQUESTS: Final = "requests."
 
 
-@rule(OverQuota="the pods of a workload request more than a ResourceQuota of the namespace allows")
+@check(
+    Rule(
+        "SHL-421",
+        "OverQuota",
+        "error",
+        fault="the pods of a workload request more than a ResourceQuota of the namespace allows",
+        effect="the API server refuses the pods of the workload",
+        fix="request less, or have the quota raised",
+        links=("https://kubernetes.io/docs/concepts/policy/resource-quotas/",),
+        at_admission="webhook",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team-a}
+spec:
+  parallelism: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: "registry.example/train:1.4", resources: {limits: {nvidia.com/gpu: 8}}}]
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpus, namespace: team-a}
+spec: {hard: {requests.nvidia.com/gpu: "8"}}
+""",
+        changes=(Change("parallelism: 2", "parallelism: 1"),),
+    ),
+    options=CheckOptions(in_files=True, kinds_at_admission=WITH_PODS),
+)
 def over_quota(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Quotas with scopes are not checked: they count some pods only."""
     if obj.get("kind") == "Pod":

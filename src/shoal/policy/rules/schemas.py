@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from shoal.api.names import object_name_fault
 from shoal.data.kubernetes_schemas import MINORS, NEWEST, StoredDefinition, StoredField, definitions
-from shoal.policy.advice import Advice, Correction, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Correction, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import pod_templates
@@ -52,16 +53,101 @@ _SERVED_LATER: Final = {
 }
 
 
-@rule(
-    UnknownKubernetesField="a field is not one of Kubernetes",
-    WrongType="a field has a value of another type",
-    MissingField="a required field is absent",
+@check(
+    Rule(
+        "SHL-107",
+        "UnknownKubernetesField",
+        "error",
+        fault="a field is not one of Kubernetes",
+        effect="the object is refused, or the field is dropped without a message",
+        fix="write the field as `kubectl explain` names it, at its level",
+        links=("https://kubernetes.io/docs/reference/kubernetes-api/",),
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers:
+  - {name: main, image: "registry.example/train:1.4", imagePullPolcy: Always}
+""",
+        changes=(Change("imagePullPolcy", "imagePullPolicy"),),
+    ),
+    Rule(
+        "SHL-108",
+        "WrongType",
+        "error",
+        fault="a field has a value of another type",
+        effect="the API server refuses the object",
+        fix="write the type that the field has: numbers without quotes, texts with them, lists with dashes",
+        links=("https://kubernetes.io/docs/reference/kubernetes-api/",),
+        bad="""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: "2"
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec: {containers: [{name: main, image: "registry.example/serve:1.4"}]}
+""",
+        changes=(Change('"2"', "2"),),
+    ),
+    Rule(
+        "SHL-109",
+        "MissingField",
+        "error",
+        fault="a required field is absent",
+        effect="the API server refuses the object",
+        fix="set the field",
+        links=("https://kubernetes.io/docs/reference/kubernetes-api/",),
+        bad="""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  replicas: 2
+  template:
+    metadata: {labels: {app: serve}}
+    spec: {containers: [{name: main, image: "registry.example/serve:1.4"}]}
+""",
+        changes=(
+            Change(
+                """\
+replicas: 2
+""",
+                """\
+replicas: 2
+  selector: {matchLabels: {app: serve}}
+""",
+            ),
+        ),
+    ),
+    options=CheckOptions(in_files=True),
 )
 def kubernetes_fields(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     yield from _faults(obj)
 
 
-@rule(InvalidName="an object has a name that Kubernetes does not allow")
+@check(
+    Rule(
+        "SHL-111",
+        "InvalidName",
+        "error",
+        fault="an object has a name that Kubernetes does not allow",
+        effect="the API server refuses the object",
+        fix="use lower-case letters, digits and dashes",
+        links=("https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",),
+        bad="""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: Train_Settings}
+data: {batch: "8"}
+""",
+        changes=(Change("Train_Settings", "train-settings"),),
+    ),
+    options=CheckOptions(in_files=True),
+)
 def object_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Without those of roles and definitions, which may have other characters."""
     meta = string_keys(obj.get("metadata"))
@@ -73,14 +159,37 @@ def object_names(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("InvalidName", f"metadata.{field}", f'"{name}" is refused: {fault}', "choose another name")
 
 
-@rule(UnknownKind="no release of Kubernetes has the kind in this version")
+@check(
+    Rule(
+        "SHL-110",
+        "UnknownKind",
+        "error",
+        fault="no release of Kubernetes has the kind in this version",
+        effect="no API server has the kind in this version",
+        fix="write the version that serves the kind; `kubectl api-resources` lists them",
+        links=("https://kubernetes.io/docs/reference/using-api/deprecation-guide/",),
+        bad="""\
+apiVersion: apps/v1beta2
+kind: Deployment
+metadata: {name: serve}
+spec:
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec: {containers: [{name: main, image: "registry.example/serve:1.4"}]}
+""",
+        changes=(Change("apps/v1beta2", "apps/v1"),),
+    ),
+    options=CheckOptions(in_files=True),
+)
 def kubernetes_kinds(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     kind = kind_of(obj)
-    version = str(obj.get("apiVersion")).rpartition("/")[2]
+    written = str(obj.get("apiVersion") or "")
+    version = written.rpartition("/")[2]
     if (kind.group, kind.name) in _SERVED_LATER:
         later = _SERVED_LATER[(kind.group, kind.name)]
         fix = f"write {later}" if later else "use the labels of Pod Security admission"
-        yield Advice("UnknownKind", "apiVersion", f"{kind.name} of {obj['apiVersion']}: {_REMOVED}", fix)
+        yield Advice("UnknownKind", "apiVersion", f"{kind.name} of {written}: {_REMOVED}", fix)
         return
     served = _served()
     if kind.group not in served or (version, kind.name) in served[kind.group]:
@@ -90,9 +199,7 @@ def kubernetes_kinds(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         versions = sorted(version for version, name in served[kind.group] if name == kind.name)
         group = f"{kind.group}/" if kind.group else ""
         fix = f"write {' or '.join(group + version for version in versions)}"
-        yield Advice(
-            "UnknownKind", "apiVersion", f"{obj['apiVersion']} has no {kind.name} in Kubernetes 1.34 or later", fix
-        )
+        yield Advice("UnknownKind", "apiVersion", f"{written} has no {kind.name} in Kubernetes 1.34 or later", fix)
         return
     elsewhere = sorted(
         f"{group}/{version}" if group else version
@@ -101,12 +208,12 @@ def kubernetes_kinds(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         if name == kind.name
     )
     if elsewhere:
-        yield Advice("UnknownKind", "apiVersion", f"{obj['apiVersion']} has no {kind.name}", f"write {elsewhere[0]}")
+        yield Advice("UnknownKind", "apiVersion", f"{written} has no {kind.name}", f"write {elsewhere[0]}")
         return
     near = nearest_name(kind.name, names)
     fix = f"did you mean {near}?" if near else "compare `kubectl api-resources`"
     correction = Correction(value=near) if near else None
-    yield Advice("UnknownKind", "kind", f"{obj['apiVersion']} has no kind {kind.name}", fix, correction)
+    yield Advice("UnknownKind", "kind", f"{written} has no kind {kind.name}", fix, correction)
 
 
 def field_faults(obj: Obj) -> frozenset[str]:

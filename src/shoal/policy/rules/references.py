@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, label_selector, maps, string_keys
 from shoal.policy.kinds import (
     AUTOSCALER,
@@ -32,10 +33,72 @@ _SET_BY_CONTROLLERS = ("leaderworkerset.sigs.k8s.io/", "jobset.sigs.k8s.io/", "t
 _SCALABLE = {"Deployment": DEPLOYMENT, "StatefulSet": STATEFUL_SET}
 
 
-@rule(
-    SelectsNothing="a selector matches no pods of the files",
-    NoSuchTargetPort="a Service names a port that its pods do not have",
-    NoSuchScaleTarget="an autoscaler names a workload that does not exist",
+@check(
+    Rule(
+        "SHL-215",
+        "SelectsNothing",
+        "error",
+        fault="a selector matches no pods of the files",
+        effect="the object has no effect",
+        fix="select labels of the pod template",
+        bad="""\
+apiVersion: v1
+kind: Service
+metadata: {name: serve}
+spec: {selector: {app: sreve}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: serve, labels: {app: serve}}
+spec: {containers: [{name: main, image: "registry.example/serve:1.4"}]}
+""",
+        changes=(Change("app: sreve", "app: serve"),),
+    ),
+    Rule(
+        "SHL-216",
+        "NoSuchTargetPort",
+        "error",
+        fault="a Service names a port that its pods do not have",
+        effect="connections to the Service are refused",
+        fix="name a port of the container",
+        bad="""\
+apiVersion: v1
+kind: Service
+metadata: {name: serve}
+spec: {selector: {app: serve}, ports: [{port: 80, targetPort: web}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: serve, labels: {app: serve}}
+spec: {containers: [{name: main, image: "registry.example/serve:1.4", ports: [{name: http, containerPort: 8000}]}]}
+""",
+        changes=(Change("targetPort: web", "targetPort: http"),),
+    ),
+    Rule(
+        "SHL-217",
+        "NoSuchScaleTarget",
+        "error",
+        fault="an autoscaler names a workload that does not exist",
+        effect="the autoscaler does nothing",
+        fix="name a workload that exists",
+        bad="""\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: serve}
+spec: {scaleTargetRef: {name: serv}, triggers: [{type: cpu, metadata: {value: "60"}}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec: {containers: [{name: main, image: "registry.example/serve:1.4"}]}
+""",
+        changes=(Change("name: serv}", "name: serve}"),),
+    ),
+    options=CheckOptions(in_files=True),
 )
 def file_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     check = _CHECKS.get(kind_of(obj))

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps
 from shoal.policy.gpu_metrics import GAUGES, METRICS, RATIOS
+from shoal.policy.kinds import PROMETHEUS_RULE
 from shoal.policy.promql_tokens import Word, promql_tokens, promql_words, texts
 from shoal.units.numbers import whole_of
 
@@ -22,14 +24,101 @@ _DURATION = re.compile(r"0|(?:\d+y)?(?:\d+w)?(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+s)
 _LONGEST_NUMBER, _LONGEST_WINDOW = 12, 12
 
 
-@rule(
-    OldMetricName="a metric has a name that its exporter does not use",
-    UsedByFree="used memory is divided by free memory instead of by all memory",
-    XidIsAGauge="the metric of Xid errors is treated as a counter or as labelled by the Xid",
-    RateOfGauge="rate() is applied to a gauge",
-    TrueWithoutNvlink="an alert for NVLink without traffic fires for GPUs that do not use NVLink",
-    InvalidExpression="Prometheus cannot read an expression or a duration, and refuses the whole group",
-    LabelNotExported="a label of kube_pod_labels is used, which kube-state-metrics does not export by default",
+@check(
+    Rule(
+        "SHL-601",
+        "OldMetricName",
+        "error",
+        fault="a metric has a name that its exporter does not use",
+        effect="the expression selects nothing, so the alert never fires",
+        fix="write the name that the exporter uses",
+        bad="""\
+- alert: GpuIdle
+  expr: avg_over_time(dcgm_gpu_utilization[1h]) < 5
+""",
+        changes=(Change("dcgm_gpu_utilization", "DCGM_FI_DEV_GPU_UTIL"),),
+    ),
+    Rule(
+        "SHL-602",
+        "UsedByFree",
+        "error",
+        fault="used memory is divided by free memory instead of by all memory",
+        effect="the alert fires at half of the memory",
+        fix="divide by the sum of used and free memory",
+        bad="""\
+- alert: GpuMemory
+  expr: DCGM_FI_DEV_FB_USED / DCGM_FI_DEV_FB_FREE > 0.95
+""",
+        changes=(Change("/ DCGM_FI_DEV_FB_FREE", "/ (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)"),),
+    ),
+    Rule(
+        "SHL-603",
+        "XidIsAGauge",
+        "error",
+        fault="the metric of Xid errors is treated as a counter or as labelled by the Xid",
+        effect="the alert misses errors or never fires",
+        fix="compare the value with the Xid",
+        bad="""\
+- alert: Xid
+  expr: rate(DCGM_FI_DEV_XID_ERRORS[5m]) > 0
+""",
+        changes=(Change("rate(DCGM_FI_DEV_XID_ERRORS[5m])", "DCGM_FI_DEV_XID_ERRORS"),),
+    ),
+    Rule(
+        "SHL-604",
+        "RateOfGauge",
+        "warning",
+        fault="rate() is applied to a gauge",
+        effect="the figure has no meaning",
+        fix="use deriv() or delta()",
+        bad="""\
+- alert: Leak
+  expr: rate(DCGM_FI_DEV_FB_USED[1h]) > 0
+""",
+        changes=(Change("rate(", "deriv("),),
+    ),
+    Rule(
+        "SHL-605",
+        "TrueWithoutNvlink",
+        "warning",
+        fault="an alert for NVLink without traffic fires for GPUs that do not use NVLink",
+        effect="the alert fires on machines that have no NVLink",
+        fix="restrict the expression to GPUs that had traffic before",
+        bad="""\
+- alert: Stalled
+  expr: rate(DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL[5m]) == 0
+""",
+        changes=(
+            Change("[5m]) == 0", "[5m]) == 0 and max_over_time(rate(DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL[5m])[1h:]) > 0"),
+        ),
+    ),
+    Rule(
+        "SHL-607",
+        "InvalidExpression",
+        "error",
+        fault="Prometheus cannot read an expression or a duration, and refuses the whole group",
+        effect="Prometheus refuses the file, so none of its rules are evaluated",
+        fix="close the brackets, and write durations with s, m, h or d",
+        bad="""\
+- alert: Requests
+  expr: sum(rate(http_requests_total[5m]) > 0
+""",
+        changes=(Change("[5m]) >", "[5m])) >"),),
+    ),
+    Rule(
+        "SHL-606",
+        "LabelNotExported",
+        "error",
+        fault="a label of kube_pod_labels is used, which kube-state-metrics does not export by default",
+        effect="the join selects nothing",
+        fix="start kube-state-metrics with --metric-labels-allowlist=pods=[...]",
+        bad="""\
+- alert: Waiting
+  expr: kube_pod_labels{label_team="a"} == 1
+""",
+        changes=(Change("kube_pod_labels{label_team", "kube_pod_labels{namespace"),),
+    ),
+    kinds=(PROMETHEUS_RULE,),
 )
 def prometheus_rules(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for row, group in enumerate(maps(dig(obj, "spec", "groups"))):

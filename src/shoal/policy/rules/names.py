@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import (
     CLUSTER_QUEUE,
@@ -26,13 +27,79 @@ from shoal.units.near_texts import nearest_name
 _CLAIM_TEMPLATE = GroupKind("resource.k8s.io", "ResourceClaimTemplate")
 
 
-@rule(
-    NoSuchLocalQueue="a queue name leads to no LocalQueue of the namespace",
-    NoSuchClusterQueue="a LocalQueue names a ClusterQueue that does not exist",
-    NoSuchFlavor="a ClusterQueue names a ResourceFlavor that does not exist",
-    MissingConfigMap="a volume names a ConfigMap that does not exist",
-    MissingPersistentVolumeClaim="a volume names a claim that does not exist",
-    NoSuchClaimTemplate="a pod names a ResourceClaimTemplate that does not exist",
+@check(
+    Rule(
+        "SHL-413",
+        "NoSuchClusterQueue",
+        "error",
+        fault="a LocalQueue names a ClusterQueue that does not exist",
+        effect="workloads of the queue are not admitted",
+        fix="name a ClusterQueue that exists",
+        bad="""\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: team-a}
+spec: {clusterQueue: researhc}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: research}
+spec: {namespaceSelector: {}}
+""",
+        changes=(Change("researhc", "research"),),
+    ),
+    Rule(
+        "SHL-414",
+        "NoSuchFlavor",
+        "error",
+        fault="a ClusterQueue names a ResourceFlavor that does not exist",
+        effect="the ClusterQueue is inactive and admits nothing",
+        fix="name a ResourceFlavor that exists",
+        bad="""\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: research}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: h10, resources: [{name: nvidia.com/gpu, nominalQuota: 8}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: h100}
+""",
+        changes=(Change("name: h10,", "name: h100,"),),
+    ),
+    Rule(
+        "SHL-330",
+        "NoSuchClaimTemplate",
+        "error",
+        fault="a pod names a ResourceClaimTemplate that does not exist",
+        effect="the pods stay pending",
+        fix="name a ResourceClaimTemplate of the namespace",
+        links=("https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/",),
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers: [{name: main, image: "registry.example/train:1.4", resources: {claims: [{name: gpu}]}}]
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: single-gpus}]
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: single-gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}}
+""",
+        changes=(Change("single-gpus", "single-gpu"),),
+    ),
+    also={
+        "NoSuchLocalQueue": "a queue name leads to no LocalQueue of the namespace",
+        "MissingConfigMap": "a volume names a ConfigMap that does not exist",
+        "MissingPersistentVolumeClaim": "a volume names a claim that does not exist",
+    },
+    options=CheckOptions(in_files=True),
 )
 def misspelled_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     yield from _queue_name(obj, context)

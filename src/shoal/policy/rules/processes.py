@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig
-from shoal.policy.kinds import SERVICE
+from shoal.policy.kinds import POD_CREATORS, SERVICE, WITH_PODS
 from shoal.policy.pod_templates import PodTemplateView, command_words, gpus_of, pod_templates
 from shoal.units.numbers import whole_of
 
@@ -26,9 +27,51 @@ _ALONE: Final = ("Pod", "Deployment", "StatefulSet")
 _ENDPOINT = re.compile(r"^--rdzv[_-]endpoint[= ]?([a-z0-9-]+)\.([a-z0-9-]+)(?::\d+)?$")
 
 
-@rule(
-    ProcessesAndGpus="a command starts more or fewer processes than the container has GPUs",
-    NodesAndPods="torchrun waits for another number of nodes than the job has pods",
+@check(
+    Rule(
+        "SHL-324",
+        "ProcessesAndGpus",
+        "warning",
+        fault="a command starts more or fewer processes than the container has GPUs",
+        effect="GPUs are idle, or the processes end because there are too few",
+        fix="start as many processes as the container has GPUs",
+        at_admission="warning",
+        bad="""\
+name: train
+image: registry.example/train:1.4
+command: [torchrun, --nproc_per_node=8, train.py]
+resources: {limits: {nvidia.com/gpu: 4}}
+""",
+        changes=(Change("nvidia.com/gpu: 4", "nvidia.com/gpu: 8"),),
+    ),
+    Rule(
+        "SHL-325",
+        "NodesAndPods",
+        "error",
+        fault="torchrun waits for another number of nodes than the job has pods",
+        effect="the workers wait for each other until the timeout",
+        fix="make --nnodes, parallelism and completions equal",
+        at_admission="warning",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  parallelism: 2
+  completions: 2
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: registry.example/train:1.4
+        command: [torchrun, --nnodes=4, "--rdzv_endpoint=train-0.train:29500", train.py]
+""",
+        changes=(Change("--nnodes=4", "--nnodes=2"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"torch",)),
 )
 def processes(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Where the numbers are written as numbers; variables and `auto` are not judged."""
@@ -51,7 +94,10 @@ def processes(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("NodesAndPods", field, what, fix)
 
 
-@rule(NoSuchService="a rendezvous endpoint names a pod of a Service that does not exist")
+@check(
+    also={"NoSuchService": "a rendezvous endpoint names a pod of a Service that does not exist"},
+    kinds=POD_CREATORS,
+)
 def endpoints(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """The name of a pod resolves below its headless Service, which is the subdomain of the pod."""
     namespace = str(dig(obj, "metadata", "namespace") or "")

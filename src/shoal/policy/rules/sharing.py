@@ -11,10 +11,11 @@ from shoal.devices.plugin_config import started_config
 from shoal.devices.plugin_file import plugin_file
 from shoal.devices.plugin_flags import PluginFlags
 from shoal.devices.plugin_resources import PluginConfigError
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.config_map_data import configurations
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import CONFIG_MAP
+from shoal.policy.kinds import CLUSTER_POLICY, CONFIG_MAP, MISPLACED_CLUSTER_POLICY
 from shoal.policy.pod_templates import GPU
 from shoal.units.near_texts import nearest_name
 from shoal.units.numbers import whole_of
@@ -25,13 +26,105 @@ _LAYOUTS = "mig-configs"
 _SHARING = ("timeSlicing", "mps")
 
 
-@rule(
-    ShortForm="timeSlicing has replicas without resources, which the device plugin rejects",
-    SharedInstances="MIG instances are shared by time-slicing, which is not meant for production",
-    TooManyClients="MPS has more than 48 replicas of a GPU",
-    InvalidConfig="the device plugin does not start with the configuration, or does not read a part of it",
-    ExclusiveSharing="timeSlicing is beside mps, or mps is used for MIG instances",
-    NotTheOperatorsNamespace="a configuration of the GPU operator is in the namespace default",
+@check(
+    Rule(
+        "SHL-502",
+        "ShortForm",
+        "error",
+        fault="timeSlicing has replicas without resources, which the device plugin rejects",
+        effect="the device plugin refuses the configuration",
+        fix="write resources with name and replicas",
+        bad="""\
+version: v1
+sharing:
+  timeSlicing: {replicas: 4}
+""",
+        changes=(Change("{replicas: 4}", "{resources: [{name: nvidia.com/gpu, replicas: 4}]}"),),
+    ),
+    Rule(
+        "SHL-504",
+        "SharedInstances",
+        "info",
+        fault="MIG instances are shared by time-slicing, which is not meant for production",
+        effect="neither memory nor faults are isolated any more",
+        fix="use instances alone in production, or smaller ones",
+        bad="""\
+version: v1
+sharing:
+  timeSlicing: {resources: [{name: nvidia.com/mig-1g.10gb, replicas: 2}]}
+""",
+        changes=(Change("mig-1g.10gb", "gpu"),),
+    ),
+    Rule(
+        "SHL-503",
+        "TooManyClients",
+        "error",
+        fault="MPS has more than 48 replicas of a GPU",
+        effect="the device plugin refuses the configuration",
+        fix="write at most 48 replicas",
+        bad="""\
+version: v1
+sharing:
+  mps: {resources: [{name: nvidia.com/gpu, replicas: 64}]}
+""",
+        changes=(Change("replicas: 64", "replicas: 16"),),
+    ),
+    Rule(
+        "SHL-510",
+        "InvalidConfig",
+        "error",
+        fault="the device plugin does not start with the configuration, or does not read a part of it",
+        effect="the device plugin does not start, or shares nothing",
+        fix="correct the configuration as the message says",
+        bad="""\
+version: v1
+sharing:
+  timeslicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}
+""",
+        changes=(Change("timeslicing", "timeSlicing"),),
+    ),
+    Rule(
+        "SHL-501",
+        "ExclusiveSharing",
+        "error",
+        fault="timeSlicing is beside mps, or mps is used for MIG instances",
+        effect="the device plugin refuses the configuration",
+        fix="share a GPU by one of them, and MIG instances by time-slicing only",
+        bad="""\
+version: v1
+sharing:
+  timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}
+  mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}
+""",
+        changes=(
+            Change(
+                """\
+  mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}
+""",
+                "",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-509",
+        "NotTheOperatorsNamespace",
+        "error",
+        fault="a configuration of the GPU operator is in the namespace default",
+        effect="the operator does not find the ConfigMap",
+        fix="write the namespace of the operator, such as gpu-operator",
+        bad="""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sharing, namespace: default}
+data:
+  any: |
+    version: v1
+    sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}
+""",
+        changes=(Change("namespace: default", "namespace: gpu-operator"),),
+    ),
+    kinds=(CONFIG_MAP,),
+    options=CheckOptions(hints=(b"sharing:",)),
 )
 def sharing_configurations(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Checks ConfigMaps with configurations of the device plugin."""
@@ -117,9 +210,48 @@ def _mps(here: str, mps: Obj, strategy: str, *, has_slicing: bool) -> Iterator[A
             )
 
 
-@rule(
-    NoDisabledLayout="a ConfigMap of MIG layouts lacks all-disabled, which the other nodes follow",
-    MixedLayout="a MIG layout has instances of several sizes on one GPU",
+@check(
+    Rule(
+        "SHL-507",
+        "NoDisabledLayout",
+        "error",
+        fault="a ConfigMap of MIG layouts lacks all-disabled, which the other nodes follow",
+        effect="other nodes fail to apply their layout",
+        fix="add all-disabled: [{devices: all, mig-enabled: false}]",
+        bad="""\
+version: v1
+mig-configs:
+  seven: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]
+""",
+        changes=(
+            Change(
+                """\
+mig-configs:
+""",
+                """\
+mig-configs:
+  all-disabled: [{devices: all, mig-enabled: false}]
+""",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-508",
+        "MixedLayout",
+        "info",
+        fault="a MIG layout has instances of several sizes on one GPU",
+        effect="under the strategy single the plugin advertises no instance of such a GPU",
+        fix="give each group of nodes one size, or advertise with the strategy mixed",
+        bad="""\
+version: v1
+mig-configs:
+  all-disabled: [{devices: all, mig-enabled: false}]
+  both: [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 3, 2g.20gb: 2}}]
+""",
+        changes=(Change("{1g.10gb: 3, 2g.20gb: 2}", "{1g.10gb: 7}"),),
+    ),
+    kinds=(CONFIG_MAP,),
+    options=CheckOptions(hints=(b"mig-configs",)),
 )
 def mig_layouts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Checks ConfigMaps of the MIG manager. Such a file replaces the built-in layouts."""
@@ -146,10 +278,45 @@ def mig_layouts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                     )
 
 
-@rule(
-    MisplacedGroup="the object has the group of another project, where no controller looks for it",
-    NoDefaultConfig="the ClusterPolicy names a configuration and no default, so nodes without a label do not change",
-    UnknownConfigKey="the default of a ClusterPolicy is no key of its ConfigMap",
+@check(
+    Rule(
+        "SHL-505",
+        "NoDefaultConfig",
+        "warning",
+        fault="the ClusterPolicy names a configuration and no default, so nodes without a label do not change",
+        effect="nodes without a label keep their former configuration",
+        fix="add default with a key of the ConfigMap, or label the nodes",
+        bad="""\
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy}
+spec: {devicePlugin: {config: {name: sharing}}}
+""",
+        changes=(Change("{name: sharing}", "{name: sharing, default: any}"),),
+    ),
+    Rule(
+        "SHL-506",
+        "UnknownConfigKey",
+        "error",
+        fault="the default of a ClusterPolicy is no key of its ConfigMap",
+        effect="nodes do not find their configuration",
+        fix="name a key of the ConfigMap",
+        bad="""\
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy}
+spec: {devicePlugin: {config: {name: sharing, default: all}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: sharing, namespace: gpu-operator}
+data: {any: "version: v1"}
+""",
+        changes=(Change("default: all", "default: any"),),
+    ),
+    also={"MisplacedGroup": "the object has the group of another project, where no controller looks for it"},
+    kinds=(CLUSTER_POLICY, MISPLACED_CLUSTER_POLICY),
+    options=CheckOptions(is_rechecked=True),
 )
 def cluster_policies(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     group = str(obj.get("apiVersion") or "").partition("/")[0]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from shoal.data.mig import RESOURCE_PREFIX, layouts
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, string_keys
-from shoal.policy.kinds import CLUSTER_POLICY
+from shoal.policy.kinds import CLUSTER_POLICY, POD_CREATORS, WITH_PODS
 from shoal.policy.pod_templates import GPU, command_words, gpus_of, pod_templates
 from shoal.policy.sizing.number_formats import bytes_in_name
 from shoal.units.numbers import whole_of
@@ -22,9 +23,47 @@ _SIZE = re.compile(r"(?<![A-Za-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-
 _MEMORY = re.compile(r"\.([0-9]+)gb")
 
 
-@rule(
-    InstancesUnderSingle="a MIG profile is requested, and the nodes have the strategy single",
-    ModelTooLarge="the weights of the model are larger than the requested MIG instance",
+@check(
+    Rule(
+        "SHL-207",
+        "InstancesUnderSingle",
+        "error",
+        fault="a MIG profile is requested, and the nodes have the strategy single",
+        effect="no node advertises the resource, so the pods stay pending",
+        fix="request nvidia.com/gpu on nodes of the profile, or use the MIG strategy mixed",
+        evidence="cluster",
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: serve}
+spec:
+  containers: [{name: main, image: "registry.example/serve:1.4", resources: {limits: {nvidia.com/mig-1g.10gb: 1}}}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-1, labels: {nvidia.com/mig.strategy: single}}
+""",
+        changes=(Change("mig.strategy: single", "mig.strategy: mixed"),),
+    ),
+    Rule(
+        "SHL-208",
+        "ModelTooLarge",
+        "error",
+        fault="the weights of the model are larger than the requested MIG instance",
+        effect="the process ends with an out-of-memory error when it loads the weights",
+        fix="request an instance that holds the weights, or a whole GPU",
+        at_admission="warning",
+        bad="""\
+name: serve
+image: registry.example/serve:1.4
+args: [--model=mistralai/Mistral-7B-Instruct-v0.3]
+resources: {limits: {nvidia.com/mig-1g.5gb: 1}}
+""",
+        changes=(Change("mig-1g.5gb", "mig-3g.20gb"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"nvidia.com/mig-",)),
 )
 def instance_requests(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
@@ -81,7 +120,45 @@ def _model_of(container: Obj) -> _Model | None:
     return _Model(found[1], float(found[1]) * bytes_in_name(found.string))
 
 
-@rule(ModelsShareMemory="the models of all pods that share a GPU by time-slicing are larger than its memory")
+@check(
+    Rule(
+        "SHL-209",
+        "ModelsShareMemory",
+        "warning",
+        fault="the models of all pods that share a GPU by time-slicing are larger than its memory",
+        effect="the pods that start last end with an out-of-memory error",
+        fix="offer fewer replicas, use MIG instances, or a smaller model",
+        evidence="cluster",
+        at_admission="warning",
+        bad="""\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      containers:
+      - name: main
+        image: registry.example/serve:1.4
+        args: [--model=mistralai/Mistral-7B-Instruct-v0.3]
+        resources: {limits: {nvidia.com/gpu: 1}}
+---
+apiVersion: v1
+kind: Node
+metadata:
+  name: gpu-1
+  labels:
+    nvidia.com/gpu.product: NVIDIA-A100-SXM4-40GB
+    nvidia.com/gpu.memory: "40960"
+    nvidia.com/gpu.sharing-strategy: time-slicing
+    nvidia.com/gpu.replicas: "4"
+""",
+        changes=(Change('"4"', '"2"'),),
+    ),
+    kinds=POD_CREATORS,
+)
 def shared_models(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Time-slicing divides the time of a GPU and not its memory."""
     for template in pod_templates(obj):

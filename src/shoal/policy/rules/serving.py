@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import DEPLOYMENT, SERVICE, STATEFUL_SET
+from shoal.policy.kinds import AUTOSCALER, DEPLOYMENT, SERVICE, STATEFUL_SET, WITH_PODS
 from shoal.policy.pod_templates import pod_templates
 
 _OPEN = ("comfyui", "open-webui", "ollama")
@@ -14,7 +15,37 @@ _OPEN = ("comfyui", "open-webui", "ollama")
 SECRET_ENDINGS = ("SECRET", "SECRET_KEY", "PASSWORD", "TOKEN", "API_KEY", "ACCESS_KEY")
 
 
-@rule(NoHeadlessService="the Service of a StatefulSet does not exist, or has a cluster IP")
+@check(
+    Rule(
+        "SHL-314",
+        "NoHeadlessService",
+        "warning",
+        fault="the Service of a StatefulSet does not exist, or has a cluster IP",
+        effect="the pods have no names in DNS",
+        fix="create a Service of that name with clusterIP: None",
+        evidence="cluster",
+        links=("https://kubernetes.io/docs/concepts/services-networking/service/#headless-services",),
+        at_admission="warning",
+        bad="""\
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: train}
+spec:
+  serviceName: train
+  selector: {matchLabels: {app: train}}
+  template:
+    metadata: {labels: {app: train}}
+    spec: {containers: [{name: main, image: "registry.example/train:1.4"}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: train}
+spec: {clusterIP: 10.0.0.7, selector: {app: train}}
+""",
+        changes=(Change("10.0.0.7", "None"),),
+    ),
+    kinds=(STATEFUL_SET,),
+)
 def governing_services(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """The pods of a StatefulSet have DNS names below its headless Service."""
     namespace, name = str(dig(obj, "metadata", "namespace") or ""), dig(obj, "spec", "serviceName")
@@ -30,7 +61,26 @@ def governing_services(obj: Obj, context: RuleContext) -> Iterator[Advice]:
         yield Advice("NoHeadlessService", "spec.serviceName", f"{what}: the pods have no DNS names", fix)
 
 
-@rule(PlainSecret="a secret is written in the manifest")
+@check(
+    Rule(
+        "SHL-313",
+        "PlainSecret",
+        "warning",
+        fault="a secret is written in the manifest",
+        effect="everyone who may read the manifest or the object has the secret",
+        fix="store the value in a Secret, and use valueFrom.secretKeyRef",
+        links=("https://kubernetes.io/docs/concepts/configuration/secret/",),
+        at_admission="warning",
+        bad="""\
+name: serve
+image: registry.example/serve:1.4
+env: [{name: HF_TOKEN, value: hf_example}]
+""",
+        changes=(Change("value: hf_example", "valueFrom: {secretKeyRef: {name: hub, key: token}}"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"SECRET", b'PASSWORD"', b'TOKEN"', b'_KEY"')),
+)
 def plain_secrets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for template in pod_templates(obj):
         for path, container in template.containers():
@@ -42,7 +92,34 @@ def plain_secrets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                     yield Advice("PlainSecret", f"{path}.env[{at}].value", what, fix)
 
 
-@rule(OpenDoor="a load balancer exposes a program without a login")
+@check(
+    Rule(
+        "SHL-315",
+        "OpenDoor",
+        "warning",
+        fault="a load balancer exposes a program without a login",
+        effect="everyone who reaches the address can use the program and its GPUs",
+        fix="use ClusterIP, and an ingress with authentication",
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: Service
+metadata: {name: chat}
+spec: {type: LoadBalancer, selector: {app: chat}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat}
+spec:
+  selector: {matchLabels: {app: chat}}
+  template:
+    metadata: {labels: {app: chat}}
+    spec: {containers: [{name: main, image: "ollama/ollama:0.5.7"}]}
+""",
+        changes=(Change("type: LoadBalancer", "type: ClusterIP"),),
+    ),
+    kinds=(SERVICE,),
+)
 def open_load_balancers(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds Services of type LoadBalancer in front of programs without a login."""
     spec = string_keys(obj.get("spec"))
@@ -66,7 +143,44 @@ def _image(placed: tuple[str, Obj]) -> str:
     return str(placed[1].get("image") or "").rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
-@rule(CpuOfGpuPods="GPU pods are scaled by their CPU utilization")
+@check(
+    Rule(
+        "SHL-701",
+        "CpuOfGpuPods",
+        "warning",
+        fault="GPU pods are scaled by their CPU utilization",
+        effect="CPU utilization says little about GPU load, so replicas do not follow it",
+        fix="scale by GPU utilization or by waiting requests",
+        links=("https://kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: serve}
+spec:
+  maxReplicas: 4
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: serve}
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve}
+spec:
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      containers: [{name: main, image: "registry.example/serve:1.4", resources: {limits: {nvidia.com/gpu: 1}}}]
+""",
+        changes=(
+            Change(
+                "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}",
+                "{type: Pods, pods: {metric: {name: gpu_utilization}, target: {type: AverageValue, averageValue: 60}}}",
+            ),
+        ),
+    ),
+    kinds=(AUTOSCALER,),
+)
 def cpu_of_gpu_pods(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds autoscalers that scale GPU pods by their CPU utilization."""
     target = string_keys(dig(obj, "spec", "scaleTargetRef"))

@@ -11,8 +11,10 @@ from typing import Any
 
 from shoal.api.taints import HARD_EFFECTS, Taint
 from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, label_selector, maps, string_keys, strings
+from shoal.policy.kinds import OPERATED, POD_CREATORS, WITH_PODS
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 from shoal.units.near_texts import near_keys
 
@@ -24,7 +26,24 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-@rule(UnknownProductName="nvidia.com/gpu.product is compared with a name that no driver reports")
+@check(
+    Rule(
+        "SHL-203",
+        "UnknownProductName",
+        "error",
+        fault="nvidia.com/gpu.product is compared with a name that no driver reports",
+        effect="labels carry the driver's full name, so no node matches and the pods stay pending",
+        fix="write the name of the label nvidia.com/gpu.product: `kubectl get nodes -L nvidia.com/gpu.product`",
+        at_admission="warning",
+        bad="""\
+nodeSelector: {nvidia.com/gpu.product: A100-SXM4-80GB}
+containers: [{name: main, image: "registry.example/train:1.4"}]
+""",
+        changes=(Change("A100-SXM4", "NVIDIA-A100-SXM4"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"nvidia.com/gpu.",)),
+)
 def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """The label is the name that the driver reports, with dashes for blanks, and with the vendor since R470."""
     for template in pod_templates(obj):
@@ -43,7 +62,10 @@ def product_names(obj: Obj, context: RuleContext) -> Iterator[Advice]:
                 )
 
 
-@rule(SelectsNothing="a selector of a spread constraint does not match the pod itself")
+@check(
+    also={"SelectsNothing": "a selector of a spread constraint does not match the pod itself"},
+    options=CheckOptions(in_files=True),
+)
 def spreading(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """A constraint counts the pods that its selector matches, which are meant to be those of the workload."""
     for template in pod_templates(obj):
@@ -56,7 +78,32 @@ def spreading(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("SelectsNothing", here, what, "use labels of the pod template")
 
 
-@rule(CountTooStrict="nvidia.com/gpu.count must be greater than the number of requested GPUs")
+@check(
+    Rule(
+        "SHL-201",
+        "CountTooStrict",
+        "warning",
+        fault="nvidia.com/gpu.count must be greater than the number of requested GPUs",
+        effect="nodes with exactly as many GPUs as requested are left out",
+        fix="compare with Gt and a number below that of the requested GPUs",
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec:
+  containers: [{name: main, image: "registry.example/train:1.4", resources: {limits: {nvidia.com/gpu: 4}}}]
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+        - matchExpressions: [{key: nvidia.com/gpu.count, operator: Gt, values: ["4"]}]
+""",
+        changes=(Change('["4"]', '["3"]'),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"nvidia.com/gpu.",)),
+)
 def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """`Gt` excludes the number itself, and the number of GPUs does not say how they are connected."""
     for template in pod_templates(obj):
@@ -73,7 +120,35 @@ def strict_counts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             )
 
 
-@rule(UnknownNodeLabel="a node selector has a label that no node has")
+@check(
+    Rule(
+        "SHL-202",
+        "UnknownNodeLabel",
+        "error",
+        fault="a node selector has a label that no node has",
+        effect="no node fits, so the pods stay pending",
+        fix="select a label that nodes have: `kubectl get nodes --show-labels`",
+        evidence="cluster",
+        at_admission="warning",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      nodeSelector: {accelerator: nvidia}
+      containers: [{name: main, image: "registry.example/train:1.4", resources: {limits: {nvidia.com/gpu: 1}}}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-1, labels: {nvidia.com/gpu.present: "true"}}
+""",
+        changes=(Change("accelerator: nvidia", 'nvidia.com/gpu.present: "true"'),),
+    ),
+    kinds=POD_CREATORS,
+)
 def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Finds node selectors with a label that no node has."""
     templates = [template for template in pod_templates(obj) if template.spec.get("nodeSelector")]
@@ -97,7 +172,32 @@ def unknown_node_labels(obj: Obj, context: RuleContext) -> Iterator[Advice]:
             )
 
 
-@rule(RepelsOthersOnly="a required anti-affinity does not match the pod itself")
+@check(
+    Rule(
+        "SHL-205",
+        "RepelsOthersOnly",
+        "warning",
+        fault="a required anti-affinity does not match the pod itself",
+        effect="the pods of the workload may all be placed on one node",
+        fix="give the pods the labels that their anti-affinity selects",
+        links=("https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: train, labels: {app: training}}
+spec:
+  containers: [{name: main, image: "registry.example/train:1.4"}]
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: train}}}
+""",
+        changes=(Change("{app: train}}}", "{app: training}}}"),),
+    ),
+    kinds=WITH_PODS,
+    options=CheckOptions(hints=(b"requiredDuring",)),
+)
 def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Pods that should be on different nodes must have the labels that their anti-affinity selects."""
     for template in pod_templates(obj):
@@ -114,7 +214,38 @@ def one_sided_anti_affinity(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             )
 
 
-@rule(UntoleratedTaint="all nodes with GPUs have a taint that the pods do not tolerate")
+@check(
+    Rule(
+        "SHL-204",
+        "UntoleratedTaint",
+        "error",
+        fault="all nodes with GPUs have a taint that the pods do not tolerate",
+        effect="no node with a GPU accepts the pods, so they stay pending",
+        fix="add a toleration for the taint of the GPU nodes",
+        evidence="cluster",
+        links=("https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: train}
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          tolerations: []
+          containers: [{name: pytorch, image: "registry.example/train:1.4", resources: {limits: {nvidia.com/gpu: 1}}}]
+---
+apiVersion: v1
+kind: Node
+metadata: {name: gpu-1, labels: {nvidia.com/gpu.present: "true"}}
+spec: {taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]}
+""",
+        changes=(Change("tolerations: []", "tolerations: [{key: nvidia.com/gpu, operator: Exists}]"),),
+    ),
+    kinds=OPERATED,
+)
 def untolerated(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """For kinds whose pods an operator creates: they would wait for tainted GPU nodes, but do not exist yet."""
     templates = [template for template in pod_templates(obj) if template.asks_gpus()]

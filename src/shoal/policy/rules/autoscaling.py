@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.data.gpus import PRODUCT_LABEL, is_short_product, meant_products
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.config_map_data import configurations
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.policy.gpu_metrics import METRICS
-from shoal.policy.kinds import AUTOSCALER, MISPLACED_SCALED_OBJECT, SCALED_OBJECT, GroupKind
+from shoal.policy.kinds import AUTOSCALER, CONFIG_MAP, MISPLACED_SCALED_OBJECT, NODE_POOL, SCALED_OBJECT, GroupKind
 from shoal.policy.object_set import is_advised, kind_of
 from shoal.units.numbers import whole_of
 
@@ -21,9 +22,25 @@ _EXPANDER = "cluster-autoscaler-priority-expander"
 _UNDERUTILIZED = "WhenUnderutilized"
 
 
-@rule(
-    NoTargetVersion="scaleTargetRef has no apiVersion",
-    OldMetricName="a metric has a name that its exporter does not use",
+@check(
+    Rule(
+        "SHL-702",
+        "NoTargetVersion",
+        "error",
+        fault="scaleTargetRef has no apiVersion",
+        effect="the autoscaler does not find its target",
+        fix="write apiVersion: apps/v1",
+        at_admission="warning",
+        bad="""\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: serve}
+spec: {maxReplicas: 4, scaleTargetRef: {kind: Deployment, name: serve}}
+""",
+        changes=(Change("{kind: Deployment", "{apiVersion: apps/v1, kind: Deployment"),),
+    ),
+    also={"OldMetricName": "a metric has a name that its exporter does not use"},
+    kinds=(AUTOSCALER,),
 )
 def autoscaler_targets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     target = string_keys(dig(obj, "spec", "scaleTargetRef"))
@@ -39,7 +56,30 @@ def autoscaler_targets(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("OldMetricName", f"spec.metrics[{at}].{source}.metric.name", what, fix)
 
 
-@rule(SeveralAutoscalers="several autoscalers change the replicas of one object")
+@check(
+    Rule(
+        "SHL-703",
+        "SeveralAutoscalers",
+        "error",
+        fault="several autoscalers change the replicas of one object",
+        effect="they change the replicas against each other",
+        fix="write one ScaledObject with all triggers",
+        at_admission="warning",
+        bad="""\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: by-load}
+spec: {scaleTargetRef: {name: serve}, triggers: [{type: cpu, metadata: {value: "60"}}]}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: by-memory}
+spec: {scaleTargetRef: {name: serve}, triggers: [{type: memory, metadata: {value: "60"}}]}
+""",
+        changes=(Change("{name: serve}, triggers: [{type: memory", "{name: other}, triggers: [{type: memory"),),
+    ),
+    kinds=(AUTOSCALER, SCALED_OBJECT, MISPLACED_SCALED_OBJECT),
+)
 def several_autoscalers(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """KEDA creates a HorizontalPodAutoscaler for each ScaledObject, so that two of any kind work against each other."""
     target, namespace = _target(obj), str(dig(obj, "metadata", "namespace") or "")
@@ -71,7 +111,24 @@ def _target(obj: Obj) -> tuple[str, str] | None:
     return (str(target.get("kind") or "Deployment"), str(name)) if name else None
 
 
-@rule(MisplacedGroup="the object has the group of another project, where no controller looks for it")
+@check(
+    Rule(
+        "SHL-105",
+        "MisplacedGroup",
+        "error",
+        fault="the object has the group of another project, where no controller looks for it",
+        effect="no controller watches the group, so nothing happens",
+        fix="write the group of the project",
+        bad="""\
+apiVersion: autoscaling.keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: serve}
+spec: {scaleTargetRef: {name: serve}, triggers: [{type: cpu, metadata: {value: "60"}}]}
+""",
+        changes=(Change("autoscaling.keda.sh", "keda.sh"),),
+    ),
+    kinds=(MISPLACED_SCALED_OBJECT,),
+)
 def misplaced_scaled_objects(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     group, version = str(obj.get("apiVersion") or "").partition("/")[::2]
     if group != _KEDA:
@@ -79,13 +136,91 @@ def misplaced_scaled_objects(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         yield Advice("MisplacedGroup", "apiVersion", what, f"write {_KEDA}/{version}")
 
 
-@rule(
-    OldVersion="the version is not supported any more",
-    OldFieldName="a field has the name of an older version",
-    NoNodeClass="a NodePool does not name its node class completely",
-    NotAnInstanceAttribute="a requirement is no attribute by which the cloud's instance types are chosen",
-    UnknownProductName="nvidia.com/gpu.product is compared with a name that no driver reports",
-    TaintWithoutValue="a GPU taint has no value, so tolerations for a value do not match it",
+@check(
+    Rule(
+        "SHL-104",
+        "OldFieldName",
+        "warning",
+        fault="a field has the name of an older version",
+        effect="the field is dropped or refused by current releases",
+        fix="write the field of the current version",
+        links=("https://karpenter.sh/docs/concepts/disruption/",),
+        bad="""\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpus}
+spec:
+  disruption: {consolidationPolicy: WhenUnderutilized}
+  template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}}
+""",
+        changes=(Change("WhenUnderutilized", "WhenEmptyOrUnderutilized"),),
+    ),
+    Rule(
+        "SHL-704",
+        "NoNodeClass",
+        "error",
+        fault="a NodePool does not name its node class completely",
+        effect="Karpenter refuses the NodePool",
+        fix="name group, kind and name of the node class",
+        links=("https://karpenter.sh/docs/concepts/nodepools/",),
+        bad="""\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpus}
+spec: {template: {spec: {nodeClassRef: {name: default}}}}
+""",
+        changes=(Change("{name: default}", "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}"),),
+    ),
+    Rule(
+        "SHL-705",
+        "NotAnInstanceAttribute",
+        "warning",
+        fault="a requirement is no attribute by which the cloud's instance types are chosen",
+        effect="Karpenter does not choose instance types by it",
+        fix="write an attribute of instance types, such as karpenter.k8s.aws/instance-gpu-name",
+        links=("https://karpenter.sh/docs/concepts/nodepools/",),
+        bad="""\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpus}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements: [{key: nvidia.com/gpu.product, operator: In, values: [NVIDIA-L40S]}]
+""",
+        changes=(
+            Change(
+                "nvidia.com/gpu.product, operator: In, values: [NVIDIA-L40S]",
+                "karpenter.k8s.aws/instance-gpu-name, operator: In, values: [l40s]",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-706",
+        "TaintWithoutValue",
+        "warning",
+        fault="a GPU taint has no value, so tolerations for a value do not match it",
+        effect="pods that tolerate a value do not tolerate the taint",
+        fix="write value: present, or use tolerations with operator Exists",
+        links=("https://karpenter.sh/docs/concepts/nodepools/",),
+        bad="""\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: gpus}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      taints: [{key: nvidia.com/gpu, effect: NoSchedule}]
+""",
+        changes=(Change("gpu, effect", "gpu, value: present, effect"),),
+    ),
+    also={
+        "OldVersion": "the version is not supported any more",
+        "UnknownProductName": "nvidia.com/gpu.product is compared with a name that no driver reports",
+    },
+    kinds=(NODE_POOL,),
 )
 def node_pools(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     version = str(obj.get("apiVersion") or "")
@@ -134,7 +269,28 @@ def _product(here: str, values: list[str]) -> Iterator[Advice]:
         yield Advice("UnknownProductName", f"{here}.values", what, f"did you mean {meant}?")
 
 
-@rule(HighestNumberWins="the priority expander prefers spot node groups")
+@check(
+    Rule(
+        "SHL-707",
+        "HighestNumberWins",
+        "warning",
+        fault="the priority expander prefers spot node groups",
+        effect="spot groups are chosen first",
+        fix="exchange the numbers if on-demand groups should come first",
+        bad="""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cluster-autoscaler-priority-expander, namespace: kube-system}
+data:
+  priorities: |
+    10: [.*-ondemand.*]
+    50: [.*-spot.*]
+""",
+        changes=(Change("50:", "5:"),),
+    ),
+    kinds=(CONFIG_MAP,),
+    options=CheckOptions(hints=(b"cluster-autoscaler-priority-expander",)),
+)
 def expander_priorities(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     """Cluster Autoscaler chooses the node groups with the highest number."""
     if dig(obj, "metadata", "name") != _EXPANDER:

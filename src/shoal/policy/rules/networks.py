@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.api.selectors import LabelSelector
-from shoal.policy.advice import Advice, Obj, RuleContext, rule
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, label_selector, maps, string_keys, strings
 from shoal.policy.kinds import NAMESPACE, NETWORK_POLICY
 from shoal.policy.object_set import key_of
@@ -18,10 +19,77 @@ _DNS_FIX = f"add an egress rule to the namespace with {_NAME_LABEL}: {_DNS_NAMES
 _PUBLIC_PORTS = (80, 443)
 
 
-@rule(
-    NoNameResolution="no egress rule allows DNS, so names do not resolve",
-    NoExternalTraffic="an egress rule for web ports selects pods of the own namespace only",
-    UnsetNamespaceLabel="a policy selects namespaces by the label name, which namespaces do not have by themselves",
+@check(
+    Rule(
+        "SHL-801",
+        "NoNameResolution",
+        "error",
+        fault="no egress rule allows DNS, so names do not resolve",
+        effect="names do not resolve, so nearly every connection fails",
+        fix="allow port 53 of UDP and TCP to the namespace kube-system",
+        links=("https://kubernetes.io/docs/concepts/services-networking/network-policies/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: egress}
+spec:
+  podSelector: {}
+  policyTypes: [Egress]
+  egress:
+  - ports: [{protocol: TCP, port: 443}]
+""",
+        changes=(
+            Change(
+                "{protocol: TCP, port: 443}",
+                "{protocol: TCP, port: 443}, {protocol: UDP, port: 53}, {protocol: TCP, port: 53}",
+            ),
+        ),
+    ),
+    Rule(
+        "SHL-802",
+        "NoExternalTraffic",
+        "error",
+        fault="an egress rule for web ports selects pods of the own namespace only",
+        effect="downloads of models and data fail",
+        fix="write to: [{ipBlock: {cidr: 0.0.0.0/0}}] for external addresses",
+        links=("https://kubernetes.io/docs/concepts/services-networking/network-policies/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: egress}
+spec:
+  podSelector: {}
+  policyTypes: [Egress]
+  egress:
+  - {to: [{podSelector: {}}], ports: [{protocol: TCP, port: 443}]}
+  - {ports: [{protocol: UDP, port: 53}]}
+""",
+        changes=(Change("to: [{podSelector: {}}]", "to: [{ipBlock: {cidr: 0.0.0.0/0}}]"),),
+    ),
+    Rule(
+        "SHL-803",
+        "UnsetNamespaceLabel",
+        "error",
+        fault="a policy selects namespaces by the label name, which namespaces do not have by themselves",
+        effect="the rule selects no namespace",
+        fix="select kubernetes.io/metadata.name",
+        links=("https://kubernetes.io/docs/concepts/services-networking/network-policies/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: scrape}
+spec:
+  podSelector: {}
+  policyTypes: [Ingress]
+  ingress:
+  - from: [{namespaceSelector: {matchLabels: {name: monitoring}}}]
+""",
+        changes=(Change("{name: monitoring}", "{kubernetes.io/metadata.name: monitoring}"),),
+    ),
+    kinds=(NETWORK_POLICY,),
 )
 def network_policies(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     spec = string_keys(obj.get("spec"))
