@@ -44,7 +44,7 @@ from shoal.policy.rules.placement import (
     unknown_node_labels,
     untolerated,
 )
-from shoal.policy.rules.pod_admission import missing_volumes, pod_security
+from shoal.policy.rules.pod_admission import missing_references, pod_security
 from shoal.policy.rules.queues import (
     flavor_products,
     flavors_without_nodes,
@@ -133,7 +133,7 @@ def named(name: str, namespace: str = "n", **fields: Any) -> Obj:
 def labelled(**text: str) -> Obj:
     names = {"queue": "queue-name", "priority": "priority-class"}
     labels = {f"kueue.x-k8s.io/{names[key]}": value for key, value in text.items()}
-    return {"metadata": {"name": "d", "namespace": "n", "labels": labels}}
+    return {"kind": "Deployment", "metadata": {"name": "d", "namespace": "n", "labels": labels}}
 
 
 def repelling(**labels: str) -> Obj:
@@ -268,7 +268,7 @@ CASES: dict[str, Case] = {
         "-x NCCL_TOPO_FILE=/topo.xml",
     ),
     "a missing ConfigMap": (
-        missing_volumes,
+        missing_references,
         job(volumes=[{"configMap": {"name": "c"}}]),
         BARE,
         'ConfigMap "c" not found in namespace n',
@@ -451,7 +451,7 @@ NO_ADVICE: dict[str, tuple[Check, Obj, FakeContext]] = {
     "no devices": (visible_devices, with_env("NVIDIA_VISIBLE_DEVICES", "void"), BARE),
     "a launcher for eight GPUs": (idle_gpus, job(container(8, command=["torchrun", "x"])), BARE),
     "a ConfigMap that is there": (
-        missing_volumes,
+        missing_references,
         job(volumes=[{"configMap": {"name": "c"}}]),
         FakeContext((CONFIG_MAP, named("c"))),
     ),

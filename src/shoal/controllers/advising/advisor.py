@@ -25,12 +25,12 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import EVENTS, PODS, Kind
 from shoal.client.loop import Loop
+from shoal.client.partial_informer import PartialInformer
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError, RefusedError
 from shoal.client.served import Served
 from shoal.controllers.advising.advised_kinds import RESOURCES
 from shoal.controllers.advising.cluster_context import ClusterContext
-from shoal.controllers.advising.partial_informer import PartialInformer
 from shoal.policy.advice import Advice
 from shoal.policy.advised_kinds import LOOKUP_KINDS, AdvisedKind, advised_kinds
 from shoal.policy.object_set import is_advised

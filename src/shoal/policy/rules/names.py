@@ -13,14 +13,14 @@ from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import (
     CLUSTER_QUEUE,
-    CONFIG_MAP,
+    CLUSTER_WIDE,
     DEPLOYMENT,
     LOCAL_QUEUE,
     RESOURCE_FLAVOR,
-    VOLUME_CLAIM,
     GroupKind,
 )
 from shoal.policy.object_set import key_of, kind_of
+from shoal.policy.pod_references import missing_reference, pod_references
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 from shoal.units.near_texts import nearest_name
 
@@ -94,9 +94,36 @@ spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nv
 """,
         changes=(Change("single-gpus", "single-gpu"),),
     ),
+    Rule(
+        "SHL-332",
+        "MissingSecret",
+        "error",
+        fault="a volume or variable names a Secret that does not exist",
+        effect="the pods wait in ContainerCreating",
+        fix="create the Secret, or correct the name",
+        links=("https://kubernetes.io/docs/concepts/configuration/secret/",),
+        bad="""\
+apiVersion: v1
+kind: Pod
+metadata: {name: serve}
+spec:
+  containers:
+  - name: main
+    image: registry.example/serve:1.4
+    env: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: huggingfase, key: token}}}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: huggingface}
+stringData: {token: to be replaced}
+""",
+        changes=(Change("huggingfase", "huggingface"),),
+    ),
     also={
+        "UnknownPriorityClass": "pods name a PriorityClass that does not exist",
+        "MissingServiceAccount": "pods name a ServiceAccount that does not exist",
         "NoSuchLocalQueue": "a queue name leads to no LocalQueue of the namespace",
-        "MissingConfigMap": "a volume names a ConfigMap that does not exist",
+        "MissingConfigMap": "a volume or variable names a ConfigMap that does not exist",
         "MissingPersistentVolumeClaim": "a volume names a claim that does not exist",
     },
     options=CheckOptions(in_files=True),
@@ -108,7 +135,7 @@ def misspelled_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     elif kind_of(obj) == CLUSTER_QUEUE:
         yield from _cluster_queue(obj, context)
     for template in pod_templates(obj):
-        yield from _volumes(obj, template, context)
+        yield from _references(obj, template, context)
         yield from _claims(obj, template, context)
 
 
@@ -121,17 +148,14 @@ def _claims(obj: Obj, template: PodTemplateView, context: RuleContext) -> Iterat
             yield Advice("NoSuchClaimTemplate", here, what, "name an existing template")
 
 
-def _volumes(obj: Obj, template: PodTemplateView, context: RuleContext) -> Iterator[Advice]:
+def _references(obj: Obj, template: PodTemplateView, context: RuleContext) -> Iterator[Advice]:
     """For kinds of Kubernetes; those of other projects have a rule that runs in clusters too."""
     if kind_of(obj).group not in ("", "apps", "batch"):
         return
-    for at, volume in enumerate(maps(template.spec.get("volumes"))):
-        here, namespace = f"{template.path}.volumes[{at}]", key_of(obj)[0]
-        claim, config = dig(volume, "persistentVolumeClaim", "claimName"), dig(volume, "configMap", "name")
-        for kind, name in ((VOLUME_CLAIM, claim), (CONFIG_MAP, config)):
-            if isinstance(name, str) and _is_misspelled(context, kind, namespace, name):
-                what = f'{kind.name} "{name}" not found in namespace {namespace}: the pods would wait'
-                yield Advice(f"Missing{kind.name}", here, what, "name an existing one")
+    for path, kind, name in pod_references(template):
+        namespace = "" if kind in CLUSTER_WIDE else key_of(obj)[0]
+        if _is_misspelled(context, kind, namespace, name):
+            yield missing_reference(path, kind, name, namespace, "name an existing one")
 
 
 def _is_misspelled(context: RuleContext, kind: GroupKind, namespace: str, name: str) -> bool:

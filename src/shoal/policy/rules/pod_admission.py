@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shoal.policy.advice import Advice, Obj, RuleContext
-from shoal.policy.declarations import Change, Rule, check
-from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import CONFIG_MAP, NAMESPACE, OPERATED, VOLUME_CLAIM
+from shoal.policy.declarations import Change, CheckOptions, Rule, check
+from shoal.policy.fields import dig, string_keys
+from shoal.policy.kinds import CLUSTER_WIDE, NAMESPACE, OPERATED, SECRET, WITH_PODS, GroupKind
+from shoal.policy.object_set import key_of
+from shoal.policy.pod_references import missing_reference, pod_references
 from shoal.policy.pod_templates import pod_templates
 
 
@@ -16,11 +18,12 @@ from shoal.policy.pod_templates import pod_templates
         "SHL-309",
         "MissingConfigMap",
         "error",
-        fault="a volume names a ConfigMap that does not exist",
+        fault="a volume or variable names a ConfigMap that does not exist",
         effect="the pods wait in ContainerCreating",
         fix="create the ConfigMap, or correct the name",
         evidence="cluster",
         links=("https://kubernetes.io/docs/concepts/configuration/configmap/",),
+        at_admission="warning",
         bad="""\
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
@@ -69,21 +72,51 @@ spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Ti}}}
 """,
         changes=(Change("claimName: dataset}", "claimName: datasets}"),),
     ),
+    Rule(
+        "SHL-333",
+        "MissingServiceAccount",
+        "error",
+        fault="pods name a ServiceAccount that does not exist",
+        effect="the API server refuses the pods when they are created",
+        fix="create the ServiceAccount, or correct the name",
+        evidence="cluster",
+        links=("https://kubernetes.io/docs/concepts/security/service-accounts/",),
+        at_admission="warning",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      serviceAccountName: trainers
+      containers: [{name: main, image: "registry.example/train:1.4"}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: trainer}
+""",
+        changes=(Change("serviceAccountName: trainers", "serviceAccountName: trainer"),),
+    ),
+    also={"UnknownPriorityClass": "pods name a PriorityClass that does not exist"},
     kinds=OPERATED,
+    options=CheckOptions(kinds_at_admission=WITH_PODS),
 )
-def missing_volumes(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    """For kinds whose pods an operator creates."""
-    namespace = str(dig(obj, "metadata", "namespace") or "")
-    reported: set[tuple[str, str]] = set()
+def missing_references(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """The advisor reports them for kinds whose pods an operator creates: of other pods the Events say so. When an
+    object is created, they are reported for all kinds."""
+    namespace = key_of(obj)[0]
+    reported: set[tuple[GroupKind, str]] = set()
     for template in pod_templates(obj):
-        for at, volume in enumerate(maps(template.spec.get("volumes"))):
-            here = f"{template.path}.volumes[{at}]"
-            config, claim = dig(volume, "configMap", "name"), dig(volume, "persistentVolumeClaim", "claimName")
-            for kind, name in ((CONFIG_MAP, config), (VOLUME_CLAIM, claim)):
-                if isinstance(name, str) and (kind.name, name) not in reported and context.lacks(kind, namespace, name):
-                    reported.add((kind.name, name))
-                    what = f'{kind.name} "{name}" not found in namespace {namespace}: the pods would wait'
-                    yield Advice(f"Missing{kind.name}", here, what, "create it")
+        for path, kind, name in pod_references(template):
+            if kind == SECRET:
+                # Shoal does not read them.
+                continue
+            where = "" if kind in CLUSTER_WIDE else namespace
+            if (kind, name) not in reported and context.lacks(kind, where, name):
+                reported.add((kind, name))
+                yield missing_reference(path, kind, name, where)
 
 
 @check(

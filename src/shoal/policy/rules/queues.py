@@ -24,6 +24,7 @@ from shoal.policy.kinds import (
     RESOURCE_FLAVOR,
     VOLCANO_POD_GROUP,
     VOLCANO_QUEUE,
+    WITH_PODS,
     WORKLOAD_PRIORITY_CLASS,
 )
 from shoal.units.errors import UserError
@@ -195,19 +196,22 @@ spec: {clusterQueue: research}
         changes=(Change("priority-class: urgent", "priority-class: high"),),
     ),
     kinds=(DEPLOYMENT,),
+    options=CheckOptions(kinds_at_admission=WITH_PODS),
 )
 def missing_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    """For kinds whose pods are queued one by one: the pods have the condition too, but not their owner."""
+    """The advisor reports them for kinds whose pods are queued one by one: the pods have the condition too, but not
+    their owner. When an object is created, they are reported for all kinds."""
+    effect = "the pods are held" if obj.get("kind") == "Deployment" else "the workload is not admitted"
     labels = string_keys(dig(obj, "metadata", "labels"))
     namespace = str(dig(obj, "metadata", "namespace") or "")
     queue, priority = labels.get(QUEUE_NAME), labels.get(PRIORITY_CLASS_LABEL)
     if isinstance(queue, str) and queue and context.lacks(LOCAL_QUEUE, namespace, queue):
-        what = f'LocalQueue "{queue}" not found in namespace {namespace}: the pods are held'
+        what = f'LocalQueue "{queue}" not found in namespace {namespace}: {effect}'
         there = sorted(str(dig(one, "metadata", "name")) for one in context.all(LOCAL_QUEUE, namespace))
         fix = f"create it, or use one that exists ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
         yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, fix)
     if isinstance(priority, str) and priority and queue and context.lacks(WORKLOAD_PRIORITY_CLASS, "", priority):
-        what = f'WorkloadPriorityClass "{priority}" not found: the pods are held'
+        what = f'WorkloadPriorityClass "{priority}" not found: {effect}'
         yield Advice(
             "NoSuchPriorityClass", f"metadata.labels[{PRIORITY_CLASS_LABEL}]", what, "create it, or leave it out"
         )
