@@ -33,7 +33,7 @@ VALUES = {
     "nodes of the pods": (
         "{tolerations: [{operator: Exists}], nodeSelector: {a: b}, operator: {nodeSelector: {c: d}, tolerations: []}}"
     ),
-    "admission rules": "{config: {admission: {enabled: true, mode: off, rules: {UnequalGpus: enforce, SHL-354: warn}}}}",
+    "admission rules": "{config: {admission: {mode: off, rules: {UnequalGpus: enforce, SHL-354: warn}}}}",
     "no network objects": "{webhook: {enabled: false}, networkPolicies: {enabled: false}}",
     "monitors": "{metrics: {serviceMonitor: {enabled: true, interval: 5s}}, labels: {team: ml}}",
     "drivers by objects": "{driver: {nvidiaDriverCRD: {enabled: true, nodeSelector: {a: b}}}}",

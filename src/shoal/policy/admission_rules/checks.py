@@ -62,9 +62,7 @@ def findings(
         return
     found = context.find(NAMESPACE, "", namespace)
     labels = {key: str(value) for key, value in string_keys(dig(found, "metadata", "labels")).items()}
-    stateless = () if has_policies else policy_checks()
-    for each in (*stateless, *webhook_checks(kind_of(obj))):
-        wanted = [reason for reason in each.reasons if _is_checked(reason, each)]
+    for each, wanted in check_pairs(obj, has_policies=has_policies):
         by_reason = {reason: mode_of(reason, modes, namespace, labels) for reason in wanted}
         if all(mode == OFF for mode in by_reason.values()):
             continue
@@ -72,6 +70,13 @@ def findings(
             mode = by_reason.get(advice.reason, "off")
             if mode != OFF:
                 yield _finding(advice, mode)
+
+
+def check_pairs(obj: Obj, *, has_policies: bool = False) -> Iterator[tuple[Check, list[str]]]:
+    """The checks of an object that is created, each with the rules that count of what it reports."""
+    stateless = () if has_policies else policy_checks()
+    for each in (*stateless, *webhook_checks(kind_of(obj))):
+        yield each, [reason for reason in each.reasons if _is_checked(reason, each)]
 
 
 def _is_checked(reason: str, check: Check) -> bool:
