@@ -182,6 +182,7 @@ def test_the_list_names_every_rule_with_what_it_finds(lint: Lint) -> None:
     assert {row["rule"]: row["fault"] for row in rows} == faults()
     assert sorted(lint.run("--list", "-o", "name").splitlines()) == list(faults())
     assert len({row["id"] for row in rows}) == len(rows)
+    assert all(row["fix"] and row["bad"] != row["good"] for row in rows)
     assert "PrioritySomething" not in lint.run("--list")
 
 

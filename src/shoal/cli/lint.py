@@ -310,6 +310,12 @@ def _list(output: str, chosen: frozenset[str]) -> None:
                     "kinds": kinds,
                     "fault": fault,
                     "effect": rule.effect,
+                    "fix": rule.fix,
+                    "evidence": rule.evidence,
+                    "admission": rule.place,
+                    "links": rule.links,
+                    "bad": rule.bad,
+                    "good": rule.good,
                 }
                 for rule, kinds, fault in fields
             ],

@@ -34,6 +34,8 @@ def sarif(found: Sequence[LintFinding], version: str) -> dict[str, Any]:
             "name": rule.reason,
             "shortDescription": {"text": faults()[rule.reason]},
             "fullDescription": {"text": rule.effect},
+            "help": {"text": rule.fix},
+            **({"helpUri": rule.links[0]} if rule.links else {}),
             "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         }
         for rule in rules().values()
