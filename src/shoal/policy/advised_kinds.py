@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -58,9 +59,14 @@ def _row(kind: GroupKind, of_kind: tuple[Check, ...]) -> AdvisedKind:
     return AdvisedKind(kind, of_kind, hints, kind == CONFIG_MAP and is_hinted, is_rechecked)
 
 
-@cache
 def checks_of(kind: GroupKind) -> tuple[Check, ...]:
-    return next((row.checks for row in advised_kinds() if row.kind == kind), ())
+    row = by_kind().get(kind)
+    return () if row is None else row.checks
+
+
+@cache
+def by_kind() -> Mapping[GroupKind, AdvisedKind]:
+    return {row.kind: row for row in advised_kinds()}
 
 
 @cache

@@ -37,9 +37,11 @@ def pod_references(template: PodTemplateView) -> Iterator[PodReference]:
             for field, kind in _SOURCES:
                 yield from _named(f"{path}.envFrom[{at}]", kind, source.get(f"{field}Ref"), "name")
         for at, variable in enumerate(maps(container.get("env"))):
-            for field, kind in _SOURCES:
-                found = dig(variable, "valueFrom", f"{field}KeyRef")
-                yield from _named(f"{path}.env[{at}].valueFrom", kind, found, "name")
+            # Most variables have a value, and a pod may have hundreds.
+            if "valueFrom" in variable:
+                for field, kind in _SOURCES:
+                    found = dig(variable, "valueFrom", f"{field}KeyRef")
+                    yield from _named(f"{path}.env[{at}].valueFrom", kind, found, "name")
     if spec.get("serviceAccountName") != "default":
         yield from _named(template.path, SERVICE_ACCOUNT, spec, "serviceAccountName", with_field=True)
     yield from _named(template.path, PRIORITY_CLASS, spec, "priorityClassName", with_field=True)

@@ -14,7 +14,7 @@ from shoal.client.kind import Kind
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.client.served import answering
-from shoal.policy.advised_kinds import LOOKUP_KINDS, AdvisedKind, advised_kinds
+from shoal.policy.advised_kinds import LOOKUP_KINDS, by_kind
 from shoal.policy.kinds import GroupKind
 from shoal.policy.object_set import AdvisedObjects
 
@@ -22,7 +22,7 @@ from shoal.policy.object_set import AdvisedObjects
 async def read_advised_objects(api: Api, more: Sequence[GroupKind] = ()) -> AdvisedObjects:
     """`more`: kinds that are read as well."""
     there = {GroupKind(one.kind.group, one.kind.name): one.kind for one in await answering(api)}
-    wanted = list(dict.fromkeys((*_rows(), *LOOKUP_KINDS, *more)))
+    wanted = list(dict.fromkeys((*by_kind(), *LOOKUP_KINDS, *more)))
     served = [(named, there[named]) for named in wanted if named in there]
     # Without its definition a kind has no objects.
     found = AdvisedObjects(complete={named for named in wanted if named not in there})
@@ -45,12 +45,8 @@ async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
         return error
 
 
-def _rows() -> dict[GroupKind, AdvisedKind]:
-    return {row.kind: row for row in advised_kinds()}
-
-
 def _decoded(named: GroupKind, kind: Kind, items: list[Item]) -> Iterator[Obj]:
-    row = _rows().get(named)
+    row = by_kind().get(named)
     for item in sorted(items, key=lambda item: item.key):
         head: Obj = {"apiVersion": kind.api_version, "kind": kind.name}
         if row is not None and row.is_partial and not row.is_judged(item.data):

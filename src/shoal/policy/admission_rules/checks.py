@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,9 @@ from shoal.policy.declarations import Check
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.kinds import CLUSTER_WIDE, NAMESPACE, POD, GroupKind
 from shoal.policy.object_set import key_of, kind_of
+
+_MOST_KINDS: Final = 256
+"""Users choose the kinds of objects in files, so that a cache of them is bounded."""
 
 
 class AdmissionFinding(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,7 +45,7 @@ def mode_of(reason: str, modes: RuleModes, namespace: str, labels: Mapping[str, 
     return "enforce" if is_named else "warn"
 
 
-@cache
+@lru_cache(maxsize=_MOST_KINDS)
 def webhook_checks(kind: GroupKind) -> tuple[Check, ...]:
     """The checks for objects of the kind that need other objects or tables."""
     return tuple(each for each in checks() if kind in each.kinds_at_admission and _is_marked(each))
@@ -72,11 +76,18 @@ def findings(
                 yield _finding(advice, mode)
 
 
-def check_pairs(obj: Obj, *, has_policies: bool = False) -> Iterator[tuple[Check, list[str]]]:
+def check_pairs(obj: Obj, *, has_policies: bool = False) -> tuple[tuple[Check, tuple[str, ...]], ...]:
     """The checks of an object that is created, each with the rules that count of what it reports."""
+    return _check_pairs(kind_of(obj), has_policies)
+
+
+@lru_cache(maxsize=_MOST_KINDS)
+def _check_pairs(kind: GroupKind, has_policies: bool) -> tuple[tuple[Check, tuple[str, ...]], ...]:
     stateless = () if has_policies else policy_checks()
-    for each in (*stateless, *webhook_checks(kind_of(obj))):
-        yield each, [reason for reason in each.reasons if _is_checked(reason, each)]
+    return tuple(
+        (each, tuple(reason for reason in each.reasons if _is_checked(reason, each)))
+        for each in (*stateless, *webhook_checks(kind))
+    )
 
 
 def _is_checked(reason: str, check: Check) -> bool:
