@@ -26,11 +26,10 @@ from bench.cluster.figures import Figure, table
 from shoal.controllers.gatekeeping.rule_policies import RULES_PATH
 from shoal.controllers.gatekeeping.webhook_certs import WebhookCerts, machine_date, new_papers
 from shoal.controllers.gatekeeping.webhook_server import WebhookServer
-from shoal.policy.admission_rules.checks import webhook_rules
+from shoal.policy.admission_rules.checks import webhook_checks
 from shoal.policy.admission_rules.modes import RuleModes
-from shoal.policy.admission_rules.policy_rules import POLICY_RULES
 from shoal.policy.admission_rules.reviews import reviewed
-from shoal.policy.catalogue import AT_ADMISSION
+from shoal.policy.catalogue import at_admission, policy_checks
 from shoal.policy.kinds import POD
 from shoal.policy.object_set import ObjectSet
 
@@ -100,7 +99,8 @@ def _review(number: int) -> bytes:
 
 def rules_of_pods() -> int:
     """How many rules of the catalogue are checked for a pod."""
-    return len(POLICY_RULES) + len({r for each in webhook_rules(POD) for r in each.reasons if r in AT_ADMISSION})
+    of_webhook = {reason for each in webhook_checks(POD) for reason in each.reasons if reason in at_admission()}
+    return len(policy_checks()) + len(of_webhook)
 
 
 def _serve(papers: WebhookCerts, rounds: int, told: Connection) -> None:

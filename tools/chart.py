@@ -27,6 +27,8 @@ from shoal.install.release import PART, Release
 from shoal.install.values.known import CHOICES, NUMBER_OR_TEXT, OPTIONS
 from shoal.install.values.option import Option
 from shoal.install.values.reading import ValuesText, read_values
+from shoal.policy.admission_rules.modes import MODES
+from shoal.policy.catalogue import at_admission, rules
 from tools.image import version
 
 Obj = dict[str, Any]
@@ -165,6 +167,8 @@ def _group() -> Obj:
 
 def _property(option: Option) -> Obj:
     about = {"description": option.about} if option.about else {}
+    if option.path == "config":
+        return {**about, "type": "object", "properties": {"admission": _admission()}}
     if option.path in CHOICES:
         words = list(CHOICES[option.path])
         return {**about, "enum": words if option.default in words else ["", *words]}
@@ -173,6 +177,14 @@ def _property(option: Option) -> Obj:
         return {**about, "type": ["string", "number"]}
     least = {"minimum": 0} if _type(option) == "integer" else {}
     return {**about, "type": _type(option), **least}
+
+
+def _admission() -> Obj:
+    """The names of rules, so that helm refuses a misspelled one. YAML reads `off` as false."""
+    modes = {"enum": [*MODES, False]}
+    names = [name for reason in at_admission() for name in (reason, rules()[reason].id)]
+    by_rule = {"type": "object", "propertyNames": {"enum": names}, "additionalProperties": modes}
+    return {"type": "object", "properties": {"mode": modes, "rules": by_rule}}
 
 
 def _values() -> str:

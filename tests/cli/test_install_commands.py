@@ -68,6 +68,11 @@ def test_warnings_about_values_come_with_the_file(tmp_path: Path, capsys: pytest
         (("install", "--set", "mig.strategy=mixd"), "did you mean mixed?"),
         (("install", "-f", "/nowhere/values.yaml"), "/nowhere/values.yaml: cannot be read"),
         (("install", "-o", "yml"), "did you mean yaml?"),
+        (
+            ("install", "--set", "config.admission.rules.NoGpuTolerations=enforce"),
+            'config.admission.rules: "NoGpuTolerations" is no rule at admission; did you mean NoGpuToleration?',
+        ),
+        (("install", "--set", "config.admission.rules.SHL-352=enforcee"), 'unsupported value "enforcee"'),
         (("upgrade", "--rollback", "--set", "a=b"), "--rollback: is given with values"),
         (("upgrade", "--rehearse", "--diff"), "--rehearse: is given with --diff"),
     ],

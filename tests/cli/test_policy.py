@@ -11,8 +11,12 @@ import pytest
 from build.ruled_pods import container, pod
 from shoal.api.yaml_text import read_yaml
 from shoal.cli.main import main
+from shoal.policy.admission_rules.past import CreatedPods
+from shoal.store.history.history import open_history
+from shoal.store.history.ledger import LedgerChanges
 
 Obj = dict[str, Any]
+DAY_MS = 86_400_000
 
 
 def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -82,6 +86,50 @@ def test_the_preview_counts_what_would_be_refused_and_leaves_out_what_a_controll
     assert (refused["name"], refused["rule"]) == ("p", "PrivilegedContainer")
     text = _printed(capsys, "preview", "-f", str(file), "--mode", "warn")
     assert "0 of 2 objects would be refused, and 1 created with warnings." in text
+
+
+def test_the_preview_of_a_window_reports_the_pods_of_a_history(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    history = open_history(tmp_path)
+    moment = 1_800_000_000_000
+    history.ledger.write(LedgerChanges(moment))
+    history.created.add(
+        [
+            CreatedPods("red", "Job", "train", moment - 1000, moment, 8, ("SHL-352",)),
+            CreatedPods("blue", "Pod", "p", moment - 1000, moment, 1, ("SHL-354",)),
+            CreatedPods("red", "Job", "old", moment - 9 * DAY_MS, moment - 9 * DAY_MS + 1, 4, ("SHL-352",)),
+        ]
+    )
+    history.close()
+    window = ("preview", "--window", "7d", "--history", str(tmp_path))
+    text = _printed(capsys, *window, "--rule", "PrivilegedContainer=warn")
+    assert "8 of 9 pods would have been refused, and 1 created with warnings." in text
+    found = json.loads(_printed(capsys, *window, "-n", "red", "-o", "json"))
+    assert [(line["rule"], line["pods"]) for line in found["lines"]] == [("NoGpuToleration", 8)]
+    assert (found["pods"], found["notes"]) == (8, [])
+    assert main(["policy", *window, "--window", "30d"]) == 0
+    assert "the first pod of the history was created at 2027-01-06T" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--window", "soon", "--history", "."), "has no history"),
+        (("--window", "7d", "-f", "-"), "--window: is given with --filename"),
+        (("--history", "."), "--history: is given without --window"),
+    ],
+)
+def test_a_window_needs_a_history_and_no_files(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["policy", "preview", *arguments]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_the_list_of_rules_says_who_checks_them(capsys: pytest.CaptureFixture[str]) -> None:

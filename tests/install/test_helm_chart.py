@@ -33,6 +33,7 @@ VALUES = {
     "nodes of the pods": (
         "{tolerations: [{operator: Exists}], nodeSelector: {a: b}, operator: {nodeSelector: {c: d}, tolerations: []}}"
     ),
+    "admission rules": "{config: {admission: {mode: off, rules: {UnequalGpus: enforce, SHL-354: warn}}}}",
     "no network objects": "{webhook: {enabled: false}, networkPolicies: {enabled: false}}",
     "monitors": "{metrics: {serviceMonitor: {enabled: true, interval: 5s}}, labels: {team: ml}}",
     "drivers by objects": "{driver: {nvidiaDriverCRD: {enabled: true, nodeSelector: {a: b}}}}",
@@ -191,6 +192,7 @@ def test_the_notes_of_valid_values_have_no_warning() -> None:
         ({"mig": {"strategy": "mxied"}}, "/mig/strategy"),
         ({"driver": {"enabled": "maybe"}}, "/driver/enabled"),
         ({"driver": False}, "/driver"),
+        ({"config": {"admission": {"rules": {"NoGpuTolerations": "warn"}}}}, "invalid propertyName 'NoGpuTolerations'"),
         ({"daemonsets": {"tolerations": {"key": "a"}}}, "/daemonsets/tolerations"),
         ({"mps": {"replicas": 1}}, "mps.replicas must be a whole number of at least 2"),
     ],

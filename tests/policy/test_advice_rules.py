@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from build.advised_rules import rules_about_workloads
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME
 from shoal.api.taints import Taint
-from shoal.policy.admission_rules.quota_rule import over_quota
-from shoal.policy.advice import AdvisedNode, Obj, Rule
+from shoal.policy.advice import AdvisedNode, Obj
+from shoal.policy.catalogue import checks
+from shoal.policy.declarations import Check
 from shoal.policy.kinds import (
     CLUSTER_QUEUE,
     CONFIG_MAP,
@@ -25,19 +25,18 @@ from shoal.policy.kinds import (
     WORKLOAD_PRIORITY_CLASS,
     GroupKind,
 )
-from shoal.policy.launching_rules import (
+from shoal.policy.rules.gpu_bypasses import visible_devices
+from shoal.policy.rules.launching import (
     dead_images,
     idle_gpus,
     launchers,
     master_addresses,
-    missing_volumes,
     mpi_launchers,
-    pod_security,
     unset_variables,
-    visible_devices,
 )
-from shoal.policy.pipeline_rules import pipelines, workflows
-from shoal.policy.placement_rules import (
+from shoal.policy.rules.namespace_quotas import over_quota
+from shoal.policy.rules.pipelines import pipelines, workflows
+from shoal.policy.rules.placement import (
     one_sided_anti_affinity,
     product_names,
     spreading,
@@ -45,7 +44,8 @@ from shoal.policy.placement_rules import (
     unknown_node_labels,
     untolerated,
 )
-from shoal.policy.queue_rules import (
+from shoal.policy.rules.pod_admission import missing_references, pod_security
+from shoal.policy.rules.queues import (
     flavor_products,
     flavors_without_nodes,
     misplaced_queue_names,
@@ -54,10 +54,9 @@ from shoal.policy.queue_rules import (
     pod_groups,
     volcano_queues,
 )
-from shoal.policy.quota_rules import default_gpus, uncounted_limits, unknown_priorities, unsupported_scopes
-from shoal.policy.rules import TABLE
-from shoal.policy.scheduler_rules import scheduler_configurations, scheduler_files
-from shoal.policy.serving_rules import (
+from shoal.policy.rules.quotas import default_gpus, uncounted_limits, unknown_priorities, unsupported_scopes
+from shoal.policy.rules.schedulers import scheduler_configurations, scheduler_files
+from shoal.policy.rules.serving import (
     cpu_of_gpu_pods,
     governing_services,
     open_load_balancers,
@@ -134,7 +133,7 @@ def named(name: str, namespace: str = "n", **fields: Any) -> Obj:
 def labelled(**text: str) -> Obj:
     names = {"queue": "queue-name", "priority": "priority-class"}
     labels = {f"kueue.x-k8s.io/{names[key]}": value for key, value in text.items()}
-    return {"metadata": {"name": "d", "namespace": "n", "labels": labels}}
+    return {"kind": "Deployment", "metadata": {"name": "d", "namespace": "n", "labels": labels}}
 
 
 def repelling(**labels: str) -> Obj:
@@ -201,7 +200,7 @@ TAINTED = FakeContext(nodes=(AdvisedNode(A100, (GPU_TAINT,)), AdvisedNode({})))
 TEAMS = FakeContext(nodes=[AdvisedNode(A100, (Taint("team", "NoSchedule", team),)) for team in "ab"])
 WORKER: Obj = {"volumeMounts": [{"name": "t", "mountPath": "/topo.xml"}]}
 
-Case = tuple[Rule, Obj, FakeContext, str]
+Case = tuple[Check, Obj, FakeContext, str]
 
 
 def spread(**labels: str) -> Obj:
@@ -269,7 +268,7 @@ CASES: dict[str, Case] = {
         "-x NCCL_TOPO_FILE=/topo.xml",
     ),
     "a missing ConfigMap": (
-        missing_volumes,
+        missing_references,
         job(volumes=[{"configMap": {"name": "c"}}]),
         BARE,
         'ConfigMap "c" not found in namespace n',
@@ -413,7 +412,7 @@ CASES: dict[str, Case] = {
         "declare a workspace",
     ),
 }
-NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
+NO_ADVICE: dict[str, tuple[Check, Obj, FakeContext]] = {
     "the whole product name": (product_names, pod(nodeSelector=A100), BARE),
     "a name that a node does carry": (
         product_names,
@@ -452,7 +451,7 @@ NO_ADVICE: dict[str, tuple[Rule, Obj, FakeContext]] = {
     "no devices": (visible_devices, with_env("NVIDIA_VISIBLE_DEVICES", "void"), BARE),
     "a launcher for eight GPUs": (idle_gpus, job(container(8, command=["torchrun", "x"])), BARE),
     "a ConfigMap that is there": (
-        missing_volumes,
+        missing_references,
         job(volumes=[{"configMap": {"name": "c"}}]),
         FakeContext((CONFIG_MAP, named("c"))),
     ),
@@ -528,11 +527,7 @@ ODD: tuple[Obj, ...] = (
 )
 
 
-@pytest.mark.parametrize("rule", dict.fromkeys(rule for row in TABLE for rule in row.rules), ids=lambda rule: rule.name)
-def test_rules_accept_objects_of_any_structure(rule: Rule) -> None:
+@pytest.mark.parametrize("check", checks(), ids=lambda check: check.name)
+def test_checks_accept_objects_of_any_structure(check: Check) -> None:
     for obj in ODD:
-        assert all(advice.message() for advice in rule({"metadata": {"name": "x"}, **obj}, BARE))
-
-
-def test_every_rule_of_the_table_has_a_case() -> None:
-    assert {rule for rule, *_ in CASES.values()} == rules_about_workloads()
+        assert all(advice.message() for advice in check({"metadata": {"name": "x"}, **obj}, BARE))

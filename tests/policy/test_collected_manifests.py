@@ -10,8 +10,8 @@ from build.collected_manifests import COLLECTED
 from build.manifests import node
 from shoal.api.plain_objects import read_plain_objects
 from shoal.cli.main import main
-from shoal.policy.catalogue import entries
-from shoal.policy.checks import reasons, warnings
+from shoal.policy.catalogue import faults, rules
+from shoal.policy.checks import warnings
 from shoal.policy.fragments import described
 from shoal.policy.object_set import ObjectSet
 
@@ -108,9 +108,9 @@ def test_a_collected_manifest_has_the_expected_warnings(path: str, kinds: str, w
         return
     objects = [one.obj for one in read.objects]
     context = ObjectSet((*CLUSTER, *objects))
-    found = warnings([("", obj) for obj in objects], context, reasons(), of_files=True)
+    found = warnings([("", obj) for obj in objects], context, faults(), of_files=True)
     # The collection expects nothing of what is only worth knowing.
-    names = {one.rule for one in found if entries()[one.rule].severity != "info" or one.rule in EXPECTED.get(path, "")}
+    names = {one.rule for one in found if rules()[one.rule].severity != "info" or one.rule in EXPECTED.get(path, "")}
     assert sorted(names) == sorted(EXPECTED.get(path, "").split())
     is_warned = "warn" in words.partition(":")[0] or words.startswith("refuse")
     assert is_warned <= (path in EXPECTED), "the collection expects a warning"

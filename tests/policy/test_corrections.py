@@ -9,7 +9,7 @@ import pytest
 from build.manifests import as_file
 from shoal.api.plain_objects import PlainObjects, add_file
 from shoal.cli.main import main
-from shoal.policy.checks import reasons
+from shoal.policy.catalogue import faults
 from shoal.policy.corrections import corrected
 from shoal.policy.findings import LintFinding
 from shoal.policy.lint import lint_files
@@ -41,7 +41,7 @@ def check(text: str) -> list[LintFinding] | None:
     add_file(read, "a.yaml", text.encode())
     if read.errors:
         return None
-    return lint_files(read, ObjectSet(each.obj for each in read.objects), frozenset(reasons())).findings
+    return lint_files(read, ObjectSet(each.obj for each in read.objects), frozenset(faults())).findings
 
 
 def found(text: str) -> list[LintFinding]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from shoal.policy.advice import Obj
-from shoal.policy.network_rules import network_policies
 from shoal.policy.object_set import ObjectSet
+from shoal.policy.rules.networks import network_policies
 
 NAMED = {"role": "system"}
 APP_A = {"matchLabels": {"app": "a"}}

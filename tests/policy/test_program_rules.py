@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from shoal.api.plain_objects import read_plain_objects
-from shoal.policy.checks import reasons
+from shoal.policy.catalogue import faults
 from shoal.policy.lint import Checked, lint_files
 from shoal.policy.object_set import ObjectSet
-from shoal.policy.program_rules import PROGRAM_REASONS, program_findings
+from shoal.policy.rules.programs import program_findings
 
 DOCKERFILE = """\
 # The image of the trainer.
@@ -73,10 +73,6 @@ def test_files_in_order_have_no_findings(name: str, text: str) -> None:
     assert findings(name, text) == []
 
 
-def test_every_reason_of_programs_has_a_mistake() -> None:
-    assert {reason for *_, reason, _ in MISTAKES} == PROGRAM_REASONS.keys()
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -94,7 +90,7 @@ def test_other_scripts_have_no_findings(text: str) -> None:
 
 
 def lint(folder: Path) -> Checked:
-    return lint_files(read_plain_objects([str(folder)], (".py", "dockerfile")), ObjectSet([]), frozenset(reasons()))
+    return lint_files(read_plain_objects([str(folder)], (".py", "dockerfile")), ObjectSet([]), frozenset(faults()))
 
 
 def test_a_comment_accepts_a_finding_in_a_script_and_in_a_dockerfile(tmp_path: Path) -> None:

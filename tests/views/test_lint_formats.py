@@ -42,6 +42,7 @@ def test_sarif_has_the_rule_and_the_region() -> None:
     run = document["runs"][0]
     assert document["version"] == "2.1.0"
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["SHL-305"]
+    assert run["tool"]["driver"]["rules"][0]["help"]["text"].startswith("leave the variable")
     (result,) = run["results"]
     assert (result["ruleId"], result["level"]) == ("SHL-305", "warning")
     physical = result["locations"][0]["physicalLocation"]

@@ -257,5 +257,9 @@ def test_the_allocation_of_a_claim_can_be_written_where_it_has_a_rule_of_its_own
 
 
 def test_configmaps_are_read_by_the_one_name_that_is_needed() -> None:
-    lines = [line for part in ("scheduler", "queues", "jobs", "pods", "gatekeeper") for line in PARTS[part]]
+    lines = [line for part in ("scheduler", "queues", "jobs", "pods") for line in PARTS[part]]
     assert {line for line in lines if "configmaps" in line} == {"get,list,watch configmaps =kueue-manager-config"}
+
+
+def test_the_admission_rules_read_no_secrets() -> None:
+    assert [line for line in PARTS["gatekeeper"] if "secrets" in line] == []

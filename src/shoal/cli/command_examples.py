@@ -60,7 +60,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal policy generate | kubectl apply -f -",
         "shoal policy generate --part rules --mode off --rule PrivilegedContainer=enforce",
     ),
-    "policy preview": ("shoal policy preview", "shoal policy preview -f manifests/ --mode enforce -o json"),
+    "policy preview": (
+        "shoal policy preview",
+        "shoal policy preview --window 7d",
+        "shoal policy preview -f manifests/ --mode enforce -o json",
+    ),
     "policy rules": ("shoal policy rules", "shoal policy rules -o wide"),
     "top": ("shoal top", "shoal top --watch", "shoal top -f snapshot.json -o wide"),
     "web": ("shoal web", "shoal web --host 0.0.0.0 --tls-cert-file web.crt --tls-private-key-file web.key"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from shoal.api.plain_objects import PlainObjects
     from shoal.policy.findings import LintFinding
     from shoal.policy.lint import Checked
-    from shoal.store.advised_objects import AdvisedObjects
+    from shoal.policy.object_set import AdvisedObjects
 
 _REPORTS = ("sarif", "github", "junit")
 _FORMATS = ("table", "wide", "name", *FOR_PROGRAMS, *_REPORTS)
@@ -32,9 +32,9 @@ _MOST_BASELINE_BYTES = 16 << 20
 
 
 def _rule_names(incomplete: str) -> list[str]:
-    from shoal.policy.checks import reasons
+    from shoal.policy.catalogue import faults
 
-    return [name for name in reasons() if name.startswith(incomplete)]
+    return [name for name in faults() if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +84,10 @@ class RuleChoice:
     def names(self) -> frozenset[str]:
         """Raises UserError for a name that no rule has."""
         from shoal.cli.known_names import check_known
-        from shoal.policy.catalogue import reason_of
-        from shoal.policy.checks import reasons
+        from shoal.policy.catalogue import faults, reason_of
         from shoal.units.errors import Where
 
-        known = tuple(reasons())
+        known = tuple(faults())
         chosen, ignored = ([reason_of(name) for name in names or ()] for names in (self.rule, self.ignore))
         for option, names in (("--rule", chosen), ("--ignore", ignored)):
             for name in names:
@@ -193,12 +192,14 @@ def lint(source: LintSource, choice: RuleChoice, shown: LintOutput, access: Acce
 
 
 def _live(source: LintSource, access: AccessOptions) -> AdvisedObjects:
-    from shoal.cli.cluster_access import announce, speak
-    from shoal.cli.progress import long_work
-    from shoal.store.advised_objects import AdvisedObjects, read_advised_objects
+    from shoal.policy.object_set import AdvisedObjects
 
     if not source.live:
         return AdvisedObjects()
+    from shoal.cli.cluster_access import announce, speak
+    from shoal.cli.progress import long_work
+    from shoal.store.advised_objects import read_advised_objects
+
     cluster = access.access()
     announce(cluster)
     with long_work(f"reading the cluster {cluster.name or cluster.server}"):
@@ -293,35 +294,40 @@ def _show(output: str, found: list[LintFinding], checked: Checked, read: PlainOb
 
 def _list(output: str, chosen: frozenset[str]) -> None:
     from shoal.cli.formats import console, write
-    from shoal.policy.catalogue import CATALOGUE
-    from shoal.policy.checks import kinds_of, reasons
+    from shoal.policy.catalogue import faults, rules
+    from shoal.policy.checks import kinds_of
     from shoal.views.lint_text import show_rules
 
-    faults = reasons()
-    rules = [entry for entry in CATALOGUE if entry.reason in chosen]
+    listed = [rule for rule in rules().values() if rule.reason in chosen]
     if output in FOR_PROGRAMS:
-        fields = [(entry, kinds_of(entry.reason), faults[entry.reason]) for entry in rules]
+        fields = [(rule, kinds_of(rule.reason), faults()[rule.reason]) for rule in listed]
         write(
             [
                 {
-                    "id": entry.id,
-                    "rule": entry.reason,
-                    "severity": entry.severity,
+                    "id": rule.id,
+                    "rule": rule.reason,
+                    "severity": rule.severity,
                     "kinds": kinds,
                     "fault": fault,
-                    "effect": entry.effect,
+                    "effect": rule.effect,
+                    "fix": rule.fix,
+                    "evidence": rule.evidence,
+                    "admission": rule.place,
+                    "links": rule.links,
+                    "bad": rule.bad,
+                    "good": rule.good,
                 }
-                for entry, kinds, fault in fields
+                for rule, kinds, fault in fields
             ],
             output,
         )
     elif output == "name":
-        for entry in rules:
-            typer.echo(entry.reason)
+        for rule in listed:
+            typer.echo(rule.reason)
     else:
         rows = [
-            (entry.id, entry.severity, entry.reason, faults[entry.reason], entry.effect, _kinds(kinds_of(entry.reason)))
-            for entry in rules
+            (rule.id, rule.severity, rule.reason, faults()[rule.reason], rule.effect, _kinds(kinds_of(rule.reason)))
+            for rule in listed
         ]
         show_rules(console(), rows, is_wide=output == "wide")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,11 +17,12 @@ from shoal.cli.completion_values import one_of
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput, checked
 from shoal.cli.object_source import Files, Namespace
 from shoal.cli.option_groups import with_options
+from shoal.units.errors import Where
 
 if TYPE_CHECKING:
     from shoal.policy.admission_rules.modes import RuleModes
     from shoal.policy.admission_rules.preview import Preview
-    from shoal.store.advised_objects import AdvisedObjects
+    from shoal.policy.object_set import AdvisedObjects
 
 _MODES = ("off", "warn", "enforce")
 _PARTS = ("rules", "additions")
@@ -123,6 +125,30 @@ class PreviewOptions:
     namespace: Namespace = ""
     mode: _Mode = "enforce"
     output: TableOutput = TABLES[0]
+    window: Annotated[
+        str,
+        typer.Option(
+            "--window",
+            metavar="WINDOW",
+            help="The pods that were created in this time, from a history: 7d, lastweek, 2026-10 or FROM,TO.",
+        ),
+    ] = ""
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            "--history", metavar="DIR", help="Folder of the history; by default that of the cluster of shoal up."
+        ),
+    ] = None
+
+    def check(self) -> None:
+        """Raises UserError for options that exclude each other."""
+        from shoal.units.errors import UserError, Where
+
+        checked(self.output, TABLES)
+        if self.window and self.filename:
+            raise UserError("is given with --filename", where=Where(path="--window"), fix="give one of them")
+        if self.history is not None and not self.window:
+            raise UserError("is given without --window", where=Where(path="--history"), fix="add --window 7d")
 
 
 @with_options
@@ -130,9 +156,13 @@ def preview(options: PreviewOptions, settings: RuleSettings, access: AccessOptio
     """Tell which objects of a cluster, or of files, the rules would refuse; nothing is changed.
 
     The labels of namespaces count. Objects that controllers created are left out, where the controller is checked.
+    With --window: the pods of that time.
     """
-    checked(options.output, TABLES)
+    options.check()
     modes = settings.modes(options.mode)
+    if options.window:
+        _show_past(options, modes)
+        return
     read, cluster = (_of_files(options.filename), "") if options.filename else _of_cluster(access)
     found = _preview(read, modes, options.namespace)
     if options.output in FOR_PROGRAMS:
@@ -149,10 +179,54 @@ def preview(options: PreviewOptions, settings: RuleSettings, access: AccessOptio
     show_preview(console(), found, is_wide=options.output == "wide")
 
 
+def _show_past(options: PreviewOptions, modes: RuleModes) -> None:
+    from datetime import UTC
+
+    from shoal.cli.cluster_folder import cluster_folder, history_folder
+    from shoal.policy.admission_rules.past import past_preview
+    from shoal.store.history.history import read_history
+    from shoal.units.calendar_windows import rfc3339, window_of
+
+    folder = options.history
+    opened = read_history(history_folder(cluster_folder(None)) if folder is None else folder.expanduser().absolute())
+    try:
+        recorded, since = opened.ledger.recorded_ms(), opened.created.since_ms()
+        window = window_of(options.window, _now_ms() if recorded is None else recorded, UTC, Where(path="--window"))
+        created = opened.created.between(window.start_ms, window.end_ms)
+    finally:
+        opened.close()
+    notes = []
+    if since is not None and since > window.start_ms:
+        notes.append(f"the first pod of the history was created at {rfc3339(since)}")
+    if recorded is not None and recorded < window.end_ms:
+        notes.append(f"nothing was recorded after {rfc3339(recorded)}")
+    found = past_preview((one for one in created if options.namespace in ("", one.namespace)), modes)
+    if options.output in FOR_PROGRAMS:
+        import msgspec
+
+        from shoal.cli.formats import write
+
+        write({**msgspec.to_builtins(found), "notes": notes}, options.output)
+        return
+    from shoal.cli.formats import console
+    from shoal.units.errors import one_line
+    from shoal.views.admission_text import show_past
+
+    for note in notes:
+        typer.echo(f"shoal: warning: {one_line(note)}", err=True)
+    show_past(console(), found)
+
+
+def _now_ms() -> int:
+    from shoal.client.clock import WallClock
+
+    return round(WallClock().seconds() * 1000)
+
+
 def _of_files(paths: list[str]) -> AdvisedObjects:
     from shoal.api.plain_objects import read_plain_objects
     from shoal.cli.rendered_charts import with_charts
-    from shoal.store.advised_objects import AdvisedObjects
+    from shoal.policy.object_set import AdvisedObjects
 
     read = with_charts(paths, read_plain_objects)
     if read.errors:

@@ -50,4 +50,18 @@ class ValuesOptions:
         found = read_values(texts, kept)
         for warning in found.warnings:
             typer.echo(f"shoal: warning: {warning}", err=True)
+        _check_rules(found.get("config").get("admission"))
         return found
+
+
+def _check_rules(admission: Any) -> None:
+    """Raises UserError for names of rules that do not exist. The values cannot know the rules."""
+    if admission is None:
+        return
+    from shoal.api.admission_settings import AdmissionSettings
+    from shoal.api.decode import convert
+    from shoal.policy.admission_rules.modes import modes_of
+    from shoal.units.errors import Where
+
+    where = Where(path="config.admission")
+    modes_of(convert(admission, AdmissionSettings, where), "shoal-system", where)

@@ -181,14 +181,15 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"delete,patch,update mutatingwebhookconfigurations {_ADMISSION} =shoal-gatekeeping",
         f"create,{READ} validatingwebhookconfigurations {_ADMISSION}",
         f"delete,patch,update validatingwebhookconfigurations {_ADMISSION} =shoal-admission",
-        # What the admission rules look up.
-        f"{READ} namespaces,nodes,persistentvolumeclaims,resourcequotas,services",
+        # What the admission rules look up; of ConfigMaps and ServiceAccounts only whether they exist. No Secrets: their
+        # existence cannot be read without their content.
+        f"{READ} configmaps,namespaces,nodes,persistentvolumeclaims,resourcequotas,serviceaccounts,services",
         f"{READ} priorityclasses @scheduling.k8s.io",
         f"{READ} customresourcedefinitions @apiextensions.k8s.io",
         # A user that may change any definition may have all objects of its kind sent to itself.
         f"patch customresourcedefinitions @apiextensions.k8s.io ={_DEFINITIONS}",
         # A policy that reads a kind may be written by those only who may read it.
-        f"{READ} localqueues {_KUEUE}",
+        f"{READ} localqueues,workloadpriorityclasses {_KUEUE}",
         f"{READ} resourceflavors {_KUEUE}",
         "create namespaces",
     ),

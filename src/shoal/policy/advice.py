@@ -7,7 +7,7 @@ object. An object that is not known yet, or may not be read, does not count as m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -67,34 +67,3 @@ class RuleContext(Protocol):
     def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
         """Whether it is certain that the object does not exist."""
         ...
-
-
-Check = Callable[[Obj, RuleContext], Iterable[Advice]]
-"""Checks one object. The object may have any structure: many kinds are hardly validated."""
-
-
-class Rule:
-    """A check, and what it reports."""
-
-    __slots__ = ("check", "reasons")
-
-    def __init__(self, check: Check, reasons: Mapping[str, str]) -> None:
-        self.check = check
-        self.reasons = reasons
-        """What is wrong, in a line, by the reason of the advice."""
-
-    @property
-    def name(self) -> str:
-        return self.check.__name__
-
-    def __call__(self, obj: Obj, context: RuleContext) -> Iterable[Advice]:
-        return self.check(obj, context)
-
-
-def rule(**reasons: str) -> Callable[[Check], Rule]:
-    """Makes a rule of a check. `reasons` names each reason that the check gives, with a description."""
-
-    def made(check: Check) -> Rule:
-        return Rule(check, reasons)
-
-    return made

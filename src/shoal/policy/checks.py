@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from shoal.policy.advice import Advice, Correction, Obj, Rule, RuleContext
-from shoal.policy.kinds import GroupKind
+from shoal.policy.advice import Advice, Correction, Obj, RuleContext
+from shoal.policy.advised_kinds import advised_kinds, checks_of, file_checks
 from shoal.policy.object_set import is_advised, key_of, kind_of, with_namespace
-from shoal.policy.program_rules import PROGRAM_REASONS
-from shoal.policy.rules import FILE_RULES, TABLE
 
-_RULES: Mapping[GroupKind, tuple[Rule, ...]] = {row.kind: row.rules for row in TABLE}
 Refusals = Callable[[Obj], Iterable[Advice]]
 """What an API server would refuse about a new object."""
 
@@ -44,22 +41,13 @@ class Warned(msgspec.Struct, frozen=True, rename="camel"):
         return f"{self.kind.lower()}{f'.{group}' if group else ''}/{self.name}"
 
 
-def reasons() -> dict[str, str]:
-    """Every reason with the faults that it reports, in the order of names."""
-    found: dict[str, dict[str, None]] = {}
-    for each in _all_rules():
-        for reason, fault in each.reasons.items():
-            found.setdefault(reason, {})[fault] = None
-    for reason, fault in PROGRAM_REASONS.items():
-        found.setdefault(reason, {})[fault] = None
-    return {reason: "; ".join(found[reason]) for reason in sorted(found)}
-
-
 def kinds_of(reason: str) -> list[str]:
     """The kinds of which objects are checked for it; empty for all kinds."""
-    if any(reason in each.reasons for each in FILE_RULES):
+    if any(reason in each.reasons for each in file_checks()):
         return []
-    return list(dict.fromkeys(row.kind.name for row in TABLE if any(reason in each.reasons for each in row.rules)))
+    return list(
+        dict.fromkeys(row.kind.name for row in advised_kinds() if any(reason in each.reasons for each in row.checks))
+    )
 
 
 def warnings(
@@ -77,8 +65,8 @@ def warnings(
         obj = with_namespace(written)
         kind, (namespace, name) = kind_of(obj), key_of(obj)
         # The file rules compare the object with that of the context, which is as it was written.
-        found = [one for each in FILE_RULES for one in each(written, context)] if of_files else []
-        found += [one for each in _RULES.get(kind, ()) for one in each(obj, context)]
+        found = [one for each in file_checks() for one in each(written, context)] if of_files else []
+        found += [one for each in checks_of(kind) for one in each(obj, context)]
         if refusals is not None:
             found += _unreported(refusals(written), found)
         for one in found:
@@ -106,7 +94,3 @@ def _unreported(refused: Iterable[Advice], found: Sequence[Advice]) -> list[Advi
 def _overlap(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     return long.startswith(short) and long[len(short) : len(short) + 1] in ("", ".", "[")
-
-
-def _all_rules() -> Iterator[Rule]:
-    yield from dict.fromkeys((*(each for row in TABLE for each in row.rules), *FILE_RULES))

@@ -15,8 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 
 from shoal.policy.advice import Correction, Obj
-from shoal.policy.catalogue import SEVERITIES, Severity, entries, reason_of
+from shoal.policy.catalogue import reason_of, rules
 from shoal.policy.checks import Warned
+from shoal.policy.declarations import SEVERITIES, Severity
 from shoal.policy.fields import dig
 
 IGNORE_ANNOTATION = "shoal.dev/lint-ignore"
@@ -62,11 +63,11 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 def finding_of(warned: Warned, file: str, document: int, line: int = 0, column: int = 0) -> LintFinding:
-    entry = entries()[warned.rule]
+    rule = rules()[warned.rule]
     return LintFinding(
-        id=entry.id,
-        severity=entry.severity,
-        effect=entry.effect,
+        id=rule.id,
+        severity=rule.severity,
+        effect=rule.effect,
         file=file,
         document=document,
         line=line,

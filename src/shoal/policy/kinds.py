@@ -20,6 +20,8 @@ NODE = GroupKind("", "Node")
 NAMESPACE = GroupKind("", "Namespace")
 SERVICE = GroupKind("", "Service")
 CONFIG_MAP = GroupKind("", "ConfigMap")
+SECRET = GroupKind("", "Secret")
+SERVICE_ACCOUNT = GroupKind("", "ServiceAccount")
 EVENT = GroupKind("", "Event")
 VOLUME_CLAIM = GroupKind("", "PersistentVolumeClaim")
 RESOURCE_QUOTA = GroupKind("", "ResourceQuota")
@@ -65,6 +67,16 @@ NODE_CLAIM = GroupKind("karpenter.sh", "NodeClaim")
 NODE_TOPOLOGY = GroupKind("topology.node.k8s.io", "NodeResourceTopology")
 CLUSTER_POLICY = GroupKind("nvidia.com", "ClusterPolicy")
 MISPLACED_CLUSTER_POLICY = GroupKind("config.openshift.io", "ClusterPolicy")
+
+WORKLOADS = (JOB, DEPLOYMENT, STATEFUL_SET)
+OPERATED = (
+    *TRAINING_JOBS,
+    *(JOB_SET, TRAIN_JOB, RAY_JOB, RAY_CLUSTER, LEADER_WORKER_SET, INFERENCE_SERVICE, VOLCANO_JOB, WORKFLOW),
+)
+"""Kinds whose pods and Services an operator creates, if one is installed."""
+POD_CREATORS = (*WORKLOADS, *OPERATED)
+WITH_PODS = (POD, *POD_CREATORS)
+"""Kinds that are pods or have pod templates."""
 
 CLUSTER_WIDE = frozenset(
     {

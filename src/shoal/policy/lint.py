@@ -14,7 +14,7 @@ from shoal.policy.checks import Refusals, Warned, warnings
 from shoal.policy.findings import Accepted, LintFinding, accepted_in, finding_of, ignored_by_annotation, is_accepted
 from shoal.policy.fragments import described
 from shoal.policy.object_set import key_of, kind_of
-from shoal.policy.program_rules import program_findings
+from shoal.policy.rules.programs import program_findings
 from shoal.policy.wrapped import wrapped
 from shoal.units.errors import Where, one_line
 

@@ -8,6 +8,7 @@ PriorityClasses that every cluster has are never missing.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -18,6 +19,17 @@ from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CLUSTER_WIDE, NODE, PRIORITY_CLASS, GroupKind
 
 _BUILT_IN = "system-"
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedObjects:
+    """What was read of a cluster."""
+
+    objects: list[Obj] = field(default_factory=list)
+    """By kind, then by namespace and name."""
+    complete: set[GroupKind] = field(default_factory=set)
+    """Kinds of which all objects are known."""
+    notes: list[str] = field(default_factory=list)
 
 
 class ObjectSet:

@@ -52,7 +52,8 @@ def _prometheus(groups: list[Any], prefix: str) -> Wrapped:
 
 
 def _object(version: str, kind: str, **content: Any) -> Obj:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": _NAME}, **content}
+    """In a namespace of its own: the document says nothing about one."""
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": _NAME, "namespace": _NAME}, **content}
 
 
 def _is_plain(value: Any) -> bool:

@@ -8,32 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from shoal.client.item import Item, Obj
 from shoal.client.kind import Kind
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.client.served import answering
+from shoal.policy.advised_kinds import LOOKUP_KINDS, by_kind
 from shoal.policy.kinds import GroupKind
-from shoal.policy.rules import LOOKUP_KINDS, TABLE
-
-_ROWS = {row.kind: row for row in TABLE}
-
-
-@dataclass(frozen=True, slots=True)
-class AdvisedObjects:
-    objects: list[Obj] = field(default_factory=list)
-    """By kind in the order of the table, then by namespace and name."""
-    complete: set[GroupKind] = field(default_factory=set)
-    """Kinds of which all objects are known."""
-    notes: list[str] = field(default_factory=list)
+from shoal.policy.object_set import AdvisedObjects
 
 
 async def read_advised_objects(api: Api, more: Sequence[GroupKind] = ()) -> AdvisedObjects:
     """`more`: kinds that are read as well."""
     there = {GroupKind(one.kind.group, one.kind.name): one.kind for one in await answering(api)}
-    wanted = list(dict.fromkeys((*_ROWS, *LOOKUP_KINDS, *more)))
+    wanted = list(dict.fromkeys((*by_kind(), *LOOKUP_KINDS, *more)))
     served = [(named, there[named]) for named in wanted if named in there]
     # Without its definition a kind has no objects.
     found = AdvisedObjects(complete={named for named in wanted if named not in there})
@@ -57,7 +46,7 @@ async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
 
 
 def _decoded(named: GroupKind, kind: Kind, items: list[Item]) -> Iterator[Obj]:
-    row = _ROWS.get(named)
+    row = by_kind().get(named)
     for item in sorted(items, key=lambda item: item.key):
         head: Obj = {"apiVersion": kind.api_version, "kind": kind.name}
         if row is not None and row.is_partial and not row.is_judged(item.data):

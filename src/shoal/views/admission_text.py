@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
+from shoal.policy.admission_rules.past import PastPreview
 from shoal.policy.admission_rules.preview import Preview
 from shoal.policy.admission_rules.rule_list import ListedRule
 from shoal.units.errors import one_line
@@ -14,8 +15,9 @@ from shoal.views.queue_table import KIND, NAME, WORDS, show_table
 
 _VERBS: Final = {"enforce": "refused", "warn": "warned"}
 _PLACES: Final = {"policy": "API server", "webhook": "webhook", "warning": "webhook, warns"}
-_NO_HISTORY: Final = (
-    "Only objects that exist now are checked: the history keeps no tolerations, volumes or variables of pods."
+_NO_HISTORY: Final = "Only objects that exist now are checked; --window 7d reports the pods of a history."
+_PAST: Final = (
+    "Rules about other objects than nodes and namespaces are not in the history, and labels of namespaces do not count."
 )
 
 
@@ -41,6 +43,28 @@ def show_preview(console: Console, found: Preview, *, is_wide: bool) -> None:
     objects = f"{found.objects:,} object{'' if found.objects == 1 else 's'}"
     console.print(f"{found.refused} of {objects} would be refused, and {found.warned} created with warnings.")
     console.print(_NO_HISTORY)
+
+
+def show_past(console: Console, found: PastPreview) -> None:
+    if found.lines:
+        headings = ["result", "rule", "namespace", "pods", "workloads", "most of", "id"]
+        leasts = [KIND, NAME, NAME, KIND, KIND, NAME, KIND]
+        rows = [
+            (
+                _VERBS[line.mode],
+                line.rule,
+                line.namespace,
+                f"{line.pods:,}",
+                f"{line.workloads:,}",
+                line.example,
+                line.id,
+            )
+            for line in found.lines
+        ]
+        show_table(console, headings, leasts, rows)
+    pods = f"{found.pods:,} pod{'' if found.pods == 1 else 's'}"
+    console.print(f"{found.refused:,} of {pods} would have been refused, and {found.warned:,} created with warnings.")
+    console.print(_PAST)
 
 
 def show_rule_list(console: Console, found: Sequence[ListedRule], *, is_wide: bool) -> None:

@@ -11,8 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
-from shoal.policy.catalogue import CATALOGUE
-from shoal.policy.checks import reasons
+from shoal.policy.catalogue import faults, rules
 from shoal.policy.findings import LintFinding
 from shoal.units.errors import one_line
 
@@ -29,19 +28,20 @@ def written(found: Sequence[LintFinding], form: str, version: str) -> str:
 
 def sarif(found: Sequence[LintFinding], version: str) -> dict[str, Any]:
     used = {each.rule for each in found}
-    faults = reasons()
-    rules = [
+    declared = [
         {
-            "id": entry.id,
-            "name": entry.reason,
-            "shortDescription": {"text": faults[entry.reason]},
-            "fullDescription": {"text": entry.effect},
-            "defaultConfiguration": {"level": _LEVELS[entry.severity]},
+            "id": rule.id,
+            "name": rule.reason,
+            "shortDescription": {"text": faults()[rule.reason]},
+            "fullDescription": {"text": rule.effect},
+            "help": {"text": rule.fix},
+            **({"helpUri": rule.links[0]} if rule.links else {}),
+            "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         }
-        for entry in CATALOGUE
-        if entry.reason in used
+        for rule in rules().values()
+        if rule.reason in used
     ]
-    driver = {"name": "shoal lint", "version": version, "rules": rules}
+    driver = {"name": "shoal lint", "version": version, "rules": declared}
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",

@@ -12,11 +12,11 @@ from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, DEPLOYMENTS, EVENTS, JOBS, NODES, PODS, Kind
+from shoal.client.partial_informer import PartialInformer
 from shoal.client.port import Api
 from shoal.client.refusals import BusyError
 from shoal.client.served import Served
 from shoal.controllers.advising.advisor import COMPONENT, RESOLVED, advisor
-from shoal.controllers.advising.partial_informer import PartialInformer
 from shoal.embedded.apiserver.calls import Actor
 from shoal.embedded.apiserver.inside.api import InsideApi
 from shoal.wiring.foreign_kinds import provide_foreign

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from build.ruled_pods import GPU, container, deployment, pod
+from shoal.policy import kinds
+from shoal.policy.admission_rules.checks import findings
 from shoal.policy.admission_rules.modes import LABEL_PREFIX, MODE_LABEL, RuleModes
 from shoal.policy.admission_rules.reviews import reviewed
 from shoal.policy.advice import Obj
@@ -116,3 +118,74 @@ def test_many_warnings_are_counted_and_long_ones_cut() -> None:
     assert len(warnings) == 11
     assert "more: shoal lint shows all" in warnings[-1]
     assert all(len(each) <= 256 for each in warnings)
+
+
+def _naming(**fields: Any) -> Obj:
+    return pod({"name": "main", "image": "registry.example/train:1", **fields.pop("container", {})}, **fields)
+
+
+_CONFIG = {"configMap": {"name": "settings"}}
+NAMED: dict[str, tuple[Obj, str, str]] = {
+    "a volume": (_naming(volumes=[{"name": "v", **_CONFIG}]), "MissingConfigMap", "spec.volumes[0]"),
+    "a projected volume": (
+        _naming(volumes=[{"name": "v", "projected": {"sources": [_CONFIG]}}]),
+        "MissingConfigMap",
+        "spec.volumes[0].projected.sources[0]",
+    ),
+    "all variables": (
+        _naming(container={"envFrom": [{"configMapRef": {"name": "settings"}}]}),
+        "MissingConfigMap",
+        "spec.containers[0].envFrom[0]",
+    ),
+    "a variable": (
+        _naming(container={"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "a"}}}]}),
+        "MissingConfigMap",
+        "spec.containers[0].env[0].valueFrom",
+    ),
+    "a claim": (
+        _naming(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
+        "MissingPersistentVolumeClaim",
+        "spec.volumes[0]",
+    ),
+    "a ServiceAccount": (_naming(serviceAccountName="bot"), "MissingServiceAccount", "spec.serviceAccountName"),
+    "a PriorityClass": (_naming(priorityClassName="high"), "UnknownPriorityClass", "spec.priorityClassName"),
+}
+_KNOWN = (kinds.CONFIG_MAP, kinds.VOLUME_CLAIM, kinds.SERVICE_ACCOUNT, kinds.PRIORITY_CLASS, kinds.LOCAL_QUEUE)
+
+
+def _missing(obj: Obj, *others: Obj, modes: RuleModes | None = None) -> list[tuple[str, str, str]]:
+    context = ObjectSet(others, _KNOWN)
+    found = findings(obj, context, modes or RuleModes(default="enforce"))
+    return [(each.rule, each.field, each.mode) for each in found if each.rule.startswith(("Miss", "NoSuch", "Unknown"))]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_an_object_that_a_new_pod_names_and_that_is_missing_is_warned_of(name: str) -> None:
+    obj, rule, field = NAMED[name]
+    assert _missing(obj) == [(rule, field, "warn")]
+    assert _missing(obj, modes=RuleModes(rules={rule: "enforce"})) == [(rule, field, "enforce")]
+    template = deployment(obj)
+    assert _missing(template) == [(rule, field.replace("spec", "spec.template.spec", 1), "warn")]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_an_object_that_a_new_pod_names_and_that_exists_is_not_warned_of(name: str) -> None:
+    there = [
+        {"apiVersion": "v1", "kind": kind, "metadata": {"name": called, "namespace": "team"}}
+        for kind, called in (("ConfigMap", "settings"), ("PersistentVolumeClaim", "data"), ("ServiceAccount", "bot"))
+    ]
+    there.append({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}})
+    assert _missing(NAMED[name][0], *there) == []
+
+
+def test_what_a_pod_may_do_without_is_not_warned_of() -> None:
+    optional = {"configMap": {"name": "settings", "optional": True}}
+    assert _missing(_naming(volumes=[{"name": "v", **optional}])) == []
+    assert _missing(_naming(serviceAccountName="default", priorityClassName="system-node-critical")) == []
+    assert _missing(_naming(volumes=[{"name": "v", "secret": {"secretName": "s"}}])) == []
+
+
+def test_a_job_in_a_queue_that_does_not_exist_is_warned_of_when_it_is_created() -> None:
+    job = {**deployment(pod()), "apiVersion": "batch/v1", "kind": "Job"}
+    job["metadata"] = {"name": "j", "namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "team-b"}}
+    assert _missing(job) == [("NoSuchLocalQueue", "metadata.labels[kueue.x-k8s.io/queue-name]", "warn")]

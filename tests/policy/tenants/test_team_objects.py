@@ -9,7 +9,7 @@ import pytest
 
 from shoal.api.plain_objects import PlainObject, PlainObjects
 from shoal.policy.admission.limit_ranges import complete, faults_of, set_defaults
-from shoal.policy.checks import reasons
+from shoal.policy.catalogue import faults
 from shoal.policy.lint import lint_files
 from shoal.policy.object_set import ObjectSet
 from shoal.policy.tenants.attempts import pod
@@ -166,5 +166,5 @@ def test_a_team_without_quota_has_no_queue() -> None:
 def test_lint_finds_nothing_in_the_objects(spec: Obj) -> None:
     objects = [*shared_objects(_team(spec)), *made(spec)]
     plain = [PlainObject(Where(file="team", document=at), obj) for at, obj in enumerate(objects, 1)]
-    found = lint_files(PlainObjects(plain), ObjectSet(objects), frozenset(reasons())).findings
+    found = lint_files(PlainObjects(plain), ObjectSet(objects), frozenset(faults())).findings
     assert [(one.rule, one.object, one.message) for one in found] == []

@@ -25,15 +25,15 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item, Key, Obj
 from shoal.client.kind import EVENTS, PODS, Kind
 from shoal.client.loop import Loop
+from shoal.client.partial_informer import PartialInformer
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError, RefusedError
 from shoal.client.served import Served
 from shoal.controllers.advising.advised_kinds import RESOURCES
 from shoal.controllers.advising.cluster_context import ClusterContext
-from shoal.controllers.advising.partial_informer import PartialInformer
 from shoal.policy.advice import Advice
+from shoal.policy.advised_kinds import LOOKUP_KINDS, AdvisedKind, advised_kinds
 from shoal.policy.object_set import is_advised
-from shoal.policy.rules import LOOKUP_KINDS, TABLE, AdvisedKind
 
 _log = logging.getLogger("shoal.advising")
 COMPONENT = "shoal-advisor"
@@ -64,7 +64,7 @@ class Advisor:
                 served.when_there(resource.kind, self._add_cache, *resource.versions())
             else:
                 context.informers.of(resource.kind)
-        for watched in TABLE:
+        for watched in advised_kinds():
             resource = RESOURCES[watched.kind]
             if resource.is_optional:
                 served.when_there(resource.kind, partial(self._start_kind, watched), *resource.versions())
@@ -176,11 +176,11 @@ class _KindAdvisor:
         return self._watched.is_rechecked or (bool(events) and self._kind != PODS)
 
     def _advice(self, obj: Obj) -> Iterator[Advice]:
-        for rule in self._watched.rules:
+        for check in self._watched.checks:
             try:
-                yield from rule(obj, self._cluster)
+                yield from check(obj, self._cluster)
             except Exception:  # noqa: BLE001 - one rule that fails for an unusual object must not disable the others
-                _log.exception("%s of %s %s", rule.name, self._kind.name, obj["metadata"].get("name"))
+                _log.exception("%s of %s %s", check.name, self._kind.name, obj["metadata"].get("name"))
 
     async def _create_event(self, obj: Obj, advice: Advice, mark: str) -> None:
         meta = obj["metadata"]

@@ -1,6 +1,7 @@
 """The objects that admission rules look up, from caches of the process that answers the webhook.
 
-Kinds of which a cluster may have many large objects, such as ConfigMaps, are not kept: no rule reports them as missing.
+Of ConfigMaps only the names are kept: a cluster may have many large ones. Secrets are not read, so no rule reports one
+as missing.
 """
 
 from __future__ import annotations
@@ -10,10 +11,20 @@ from typing import Final
 
 from shoal.api.partial import LabeledMeta, MetadataOf, PartialNode
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import LOCAL_QUEUES
+from shoal.client.ecosystem_kinds import LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
 from shoal.client.informer import Informer
 from shoal.client.item import Obj, Seen
-from shoal.client.kind import NAMESPACES, NODES, PRIORITY_CLASSES, SERVICES, VOLUME_CLAIMS, Kind
+from shoal.client.kind import (
+    CONFIG_MAPS,
+    NAMESPACES,
+    NODES,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    VOLUME_CLAIMS,
+    Kind,
+)
+from shoal.client.partial_informer import PartialInformer
 from shoal.client.served import Served
 from shoal.policy import kinds
 from shoal.policy.advice import AdvisedNode
@@ -25,9 +36,13 @@ _KEPT: Final[Mapping[GroupKind, Kind]] = {
     kinds.PRIORITY_CLASS: PRIORITY_CLASSES,
     kinds.RESOURCE_QUOTA: RESOURCE_QUOTAS,
     kinds.SERVICE: SERVICES,
+    kinds.SERVICE_ACCOUNT: SERVICE_ACCOUNTS,
     kinds.VOLUME_CLAIM: VOLUME_CLAIMS,
 }
-_OLDER_QUEUES: Final = LOCAL_QUEUES._replace(version="v1beta1")
+_SERVED_PERHAPS: Final[Mapping[GroupKind, Kind]] = {
+    kinds.LOCAL_QUEUE: LOCAL_QUEUES,
+    kinds.WORKLOAD_PRIORITY_CLASS: WORKLOAD_PRIORITY_CLASSES,
+}
 
 
 class RuleLookups:
@@ -40,7 +55,15 @@ class RuleLookups:
         self._labels = Seen(MetadataOf[LabeledMeta])
         for kind in (NODES, *_KEPT.values()):
             context.informers.of(kind)
-        served.when_there(LOCAL_QUEUES, self._add, _OLDER_QUEUES)
+        self._config_maps = PartialInformer(
+            context.api, CONFIG_MAPS, context.clock, context.draw, (), context.informers.outage
+        )
+        for kind in _SERVED_PERHAPS.values():
+            served.when_there(kind, self._add, kind._replace(version="v1beta1"))
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._config_maps.run()
 
     def nodes(self) -> Iterable[AdvisedNode]:
         for item in self._context.informers.of(NODES):
@@ -67,5 +90,8 @@ class RuleLookups:
         self._context.informers.of(kind)
 
     def _informer(self, named: GroupKind) -> Informer | None:
-        kind = self._served.find(LOCAL_QUEUES) if named == kinds.LOCAL_QUEUE else _KEPT.get(named)
+        if named == kinds.CONFIG_MAP:
+            return self._config_maps
+        optional = _SERVED_PERHAPS.get(named)
+        kind = _KEPT.get(named) if optional is None else self._served.find(optional)
         return None if kind is None else self._context.informers.known(kind)

@@ -14,7 +14,7 @@ from shoal.policy.admission_rules.modes import OFF, RuleModes
 from shoal.policy.admission_rules.policies import NAME as NAMESPACE_NAME
 from shoal.policy.admission_rules.policies import AdmissionPolicy
 from shoal.policy.admission_rules.preview import MORE_KINDS
-from shoal.policy.catalogue import AT_ADMISSION
+from shoal.policy.catalogue import at_admission
 
 Obj = dict[str, Any]
 RULE_HOOKS = Kind(GROUP, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", is_namespaced=False)
@@ -65,7 +65,7 @@ def rule_configuration(
 
 
 def _selector(modes: RuleModes, namespaces: Mapping[str, Mapping[str, str]], *, has_policies: bool) -> Obj | None:
-    reasons = [reason for reason, place in AT_ADMISSION.items() if place != "policy" or not has_policies]
+    reasons = [reason for reason, place in at_admission().items() if place != "policy" or not has_policies]
     active = {name for name, labels in namespaces.items() if _is_active(reasons, modes, name, labels)}
     if any(modes.configured(reason) != OFF for reason in reasons):
         # Also a namespace that is created later.

@@ -122,12 +122,15 @@ class Webhook:
 
     async def run(self) -> None:
         """Until cancelled."""
-        try:
-            while True:
-                self._wakeup.clear()
-                await self._wait(await self._looked())
-        finally:
-            await self.server.close()
+        async with asyncio.TaskGroup() as group:
+            if self._lookups is not None:
+                group.create_task(self._lookups.run())
+            try:
+                while True:
+                    self._wakeup.clear()
+                    await self._wait(await self._looked())
+            finally:
+                await self.server.close()
 
     async def _looked(self) -> float:
         try:

@@ -23,7 +23,9 @@ from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.served import Served
 from shoal.controllers.history.claimed_devices import ClaimedDevices
-from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
+from shoal.controllers.history.created_pods import RecordedObjects, created_pod
+from shoal.cost.records import FULL_SHARE, Holder, Holding, Machine, Span, Wait
+from shoal.policy.admission_rules.past import CreatedPods
 from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges
@@ -77,6 +79,13 @@ class HistoryRecorder:
         self._waits: dict[str, Wait] = {}
         self._taken: dict[str, dict[str, int]] = {}
         """Node -> device -> the shares that pods hold."""
+        self._objects = RecordedObjects(context)
+        self._created: list[CreatedPods] = []
+        """Not stored yet."""
+        self._counted: set[str] = set()
+        """The uids of pods whose creation is recorded."""
+        self._counted_ms = -1
+        """Pods that were created until then were counted by an earlier recorder."""
         self._compacted_s = 0.0
         self._has_ended = False
         self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
@@ -124,7 +133,10 @@ class HistoryRecorder:
             if not is_done:
                 # Earlier changes than now are not stored yet.
                 changes.recorded_ms = self._history.ledger.recorded_ms() or now
-            self._history.ledger.write(changes)
+            with self._history.tables.transaction():
+                self._history.ledger.write(changes)
+                self._history.created.add(self._created)
+            self._created.clear()
         self._compact(now)
         return is_done
 
@@ -222,6 +234,7 @@ class HistoryRecorder:
             return
         before = self._holdings.get(item.uid)
         holder = before.holder if before is not None else holder_of(pod, self._namespace_labels(item.namespace))
+        self._count(item, pod, holder)
         self._read_wait(item.uid, pod, changes, now)
         if not pod.spec.node_name or (pod.is_finished and before is None and self._is_stored("holding", item.uid)):
             return
@@ -261,8 +274,26 @@ class HistoryRecorder:
         if found != before:
             changes.waits[uid] = found
 
+    def _count(self, item: Item, pod: RecordedPod, holder: Holder) -> None:
+        """Judge a new pod by the admission rules."""
+        created = pod.metadata.creation_timestamp
+        if item.uid in self._counted or created is None:
+            return
+        self._counted.add(item.uid)
+        created_ms = round(created.timestamp() * 1000)
+        if created_ms <= self._counted_ms:
+            return
+        try:
+            found = created_pod(item, holder, created_ms, self._objects)
+        except Exception:  # noqa: BLE001 - a rule that fails for an unusual pod must not end the record of devices
+            _log.exception("pod %s/%s is not judged by the admission rules", item.namespace, item.name)
+            return
+        if found is not None:
+            self._created.append(found)
+
     def _end_pod(self, gone: _Gone, changes: LedgerChanges) -> None:
         uid = gone.item.uid
+        self._counted.discard(uid)
         held = self._holdings.pop(uid, None)
         if held is not None:
             _take(self._taken.get(held.machine, {}), held, -1)
@@ -285,6 +316,7 @@ class HistoryRecorder:
         found = ledger.open()
         if until is None:
             return
+        self._counted_ms = until
         pods, nodes = ({item.uid for item in self._context.informers.of(kind)} for kind in (PODS, NODES))
         changes = LedgerChanges(now)
         if now - until >= _SHORTEST_GAP_MS:

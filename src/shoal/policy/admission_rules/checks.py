@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from shoal.policy.admission_rules.modes import ENFORCE, MODE_LABEL, OFF, Mode, RuleModes, rule_label
-from shoal.policy.admission_rules.policy_rules import POLICY_RULES
-from shoal.policy.admission_rules.quota_rule import over_quota
-from shoal.policy.advice import Advice, Obj, Rule, RuleContext
-from shoal.policy.catalogue import AT_ADMISSION, entries
+from shoal.policy.advice import Advice, Obj, RuleContext
+from shoal.policy.catalogue import at_admission, checks, policy_checks, rules
+from shoal.policy.declarations import Check
 from shoal.policy.fields import dig, string_keys
-from shoal.policy.kinds import (
-    AUTOSCALER,
-    CONFIG_MAP,
-    LIMIT_RANGE,
-    NAMESPACE,
-    NETWORK_POLICY,
-    RESOURCE_QUOTA,
-    SERVICE,
-    GroupKind,
-)
+from shoal.policy.kinds import CLUSTER_WIDE, NAMESPACE, POD, GroupKind
 from shoal.policy.object_set import key_of, kind_of
-from shoal.policy.pod_rules import usual_omissions
-from shoal.policy.rules import TABLE
 
-OTHER_KINDS: Final = (SERVICE, AUTOSCALER, RESOURCE_QUOTA, LIMIT_RANGE, NETWORK_POLICY)
-"""Kinds without pods that are checked as well."""
-_POLICY: Final = {row.reason: row.rule for row in POLICY_RULES}
+_MOST_KINDS: Final = 256
+"""Users choose the kinds of objects in files, so that a cache of them is bounded."""
 
 
 class AdmissionFinding(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,28 +39,22 @@ class AdmissionFinding(msgspec.Struct, frozen=True, rename="camel"):
 def mode_of(reason: str, modes: RuleModes, namespace: str, labels: Mapping[str, str]) -> Mode:
     """The mode of a rule. `enforce` for all rules does not include rules that are only warnings."""
     mode = modes.mode(reason, namespace, labels)
-    if mode != ENFORCE or AT_ADMISSION[reason] != "warning" or labels.get(rule_label(reason)) == ENFORCE:
+    if mode != ENFORCE or at_admission()[reason] != "warning" or labels.get(rule_label(reason)) == ENFORCE:
         return mode
     is_named = MODE_LABEL not in labels and modes.rules.get(reason) == ENFORCE
     return "enforce" if is_named else "warn"
 
 
-@cache
-def webhook_rules(kind: GroupKind) -> tuple[Rule, ...]:
-    """The rules for objects of the kind that need other objects or tables."""
-    row = next((row for row in TABLE if row.kind == kind), None)
-    if row is None or kind == CONFIG_MAP:
-        return ()
-    marked = tuple(each for each in row.rules if _has_reason(each))
-    if kind in OTHER_KINDS or not marked:
-        return marked
-    return (*marked, usual_omissions, over_quota)
+@lru_cache(maxsize=_MOST_KINDS)
+def webhook_checks(kind: GroupKind) -> tuple[Check, ...]:
+    """The checks for objects of the kind that need other objects or tables."""
+    return tuple(each for each in checks() if kind in each.kinds_at_admission and _is_marked(each))
 
 
 def reviewed_kinds() -> list[GroupKind]:
-    """The kinds for which the webhook is called."""
-    cluster_wide = {"ClusterPolicy", "NodePool", "ClusterQueue", "ResourceFlavor", "WorkloadPriorityClass", "Queue"}
-    return [row.kind for row in TABLE if webhook_rules(row.kind) and row.kind.name not in cluster_wide]
+    """The kinds for which the webhook is called: pods first, then by group and name."""
+    found = {kind for each in checks() if _is_marked(each) for kind in each.kinds_at_admission} - CLUSTER_WIDE
+    return sorted(found, key=lambda kind: (kind != POD, kind))
 
 
 def findings(
@@ -85,9 +66,7 @@ def findings(
         return
     found = context.find(NAMESPACE, "", namespace)
     labels = {key: str(value) for key, value in string_keys(dig(found, "metadata", "labels")).items()}
-    rules = () if has_policies else tuple(row.rule for row in POLICY_RULES)
-    for each in (*rules, *webhook_rules(kind_of(obj))):
-        wanted = [reason for reason in each.reasons if _is_checked(reason, each)]
+    for each, wanted in check_pairs(obj, has_policies=has_policies):
         by_reason = {reason: mode_of(reason, modes, namespace, labels) for reason in wanted}
         if all(mode == OFF for mode in by_reason.values()):
             continue
@@ -97,16 +76,30 @@ def findings(
                 yield _finding(advice, mode)
 
 
-def _is_checked(reason: str, rule: Rule) -> bool:
+def check_pairs(obj: Obj, *, has_policies: bool = False) -> tuple[tuple[Check, tuple[str, ...]], ...]:
+    """The checks of an object that is created, each with the rules that count of what it reports."""
+    return _check_pairs(kind_of(obj), has_policies)
+
+
+@lru_cache(maxsize=_MOST_KINDS)
+def _check_pairs(kind: GroupKind, has_policies: bool) -> tuple[tuple[Check, tuple[str, ...]], ...]:
+    stateless = () if has_policies else policy_checks()
+    return tuple(
+        (each, tuple(reason for reason in each.reasons if _is_checked(reason, each)))
+        for each in (*stateless, *webhook_checks(kind))
+    )
+
+
+def _is_checked(reason: str, check: Check) -> bool:
     """A policy's rule is checked by its own function only, so that expression and check agree."""
-    place = AT_ADMISSION.get(reason)
-    return place is not None and (place != "policy" or _POLICY[reason] is rule)
+    place = at_admission().get(reason)
+    return place is not None and (place != "policy" or check.is_policy)
 
 
-def _has_reason(rule: Rule) -> bool:
-    return any(AT_ADMISSION.get(reason) in ("webhook", "warning") for reason in rule.reasons)
+def _is_marked(check: Check) -> bool:
+    return any(at_admission().get(reason) in ("webhook", "warning") for reason in check.reasons)
 
 
 def _finding(advice: Advice, mode: Mode) -> AdmissionFinding:
-    entry = entries()[advice.reason]
-    return AdmissionFinding(entry.id, advice.reason, mode, advice.path, advice.what, advice.fix)
+    rule = rules()[advice.reason]
+    return AdmissionFinding(rule.id, advice.reason, mode, advice.path, advice.what, advice.fix)

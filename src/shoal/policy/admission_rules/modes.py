@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from shoal.api.admission_settings import AdmissionSettings, RuleMode, read_mode
-from shoal.policy.catalogue import AT_ADMISSION, reason_of
+from shoal.policy.catalogue import at_admission, reason_of
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.near_texts import nearest_name
 
@@ -57,8 +57,8 @@ def modes_of(settings: AdmissionSettings, namespace: str, where: Where = _HERE) 
     rules: dict[str, Mode] = {}
     for name, written in settings.rules.items():
         reason = reason_of(name)
-        if reason not in AT_ADMISSION:
-            near = nearest_name(name, AT_ADMISSION)
+        if reason not in at_admission():
+            near = nearest_name(name, at_admission())
             fix = f"did you mean {near}?" if near else "shoal policy rules lists the rules"
             raise UserError(f"{excerpt(name)} is no rule at admission", where=where.below("rules"), fix=fix)
         rules[reason] = read_mode(written)

@@ -12,9 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from shoal.policy.admission_rules.modes import LABEL_PREFIX, RuleModes
+from shoal.policy.admission_rules.pod_expressions import VARIABLES, asks, variables_of
 from shoal.policy.admission_rules.policies import API_VERSION, LABELS, AdmissionPolicy, outside
-from shoal.policy.admission_rules.policy_rules import AFFINITY, TOLERATION, VARIABLES, asks, variables_of
 from shoal.policy.pod_templates import GPU
+from shoal.policy.rules.gpu_requests import SELECTS_GPU_NODES, TOLERATES
 
 Obj = dict[str, Any]
 TRUE: Final = "true"
@@ -130,7 +131,7 @@ def _of_each_container(lacks: str, path: str, value: str, entry: str) -> str:
 def _toleration() -> str:
     value = f"{{'key': '{GPU}', 'operator': 'Exists', 'effect': 'NoSchedule'}}"
     appended, made = _added(_quoted("/spec/tolerations/-"), value), _added(_quoted("/spec/tolerations"), f"[{value}]")
-    return f"({TOLERATION}) ? [] : (has(variables.pod.tolerations) ? {appended} : {made})"
+    return f"({TOLERATES}) ? [] : (has(variables.pod.tolerations) ? {appended} : {made})"
 
 
 def _affinity() -> str:
@@ -146,7 +147,7 @@ def _affinity() -> str:
     )
     affinity = _added(_quoted("/spec/affinity"), f"{{'nodeAffinity': {node}}}")
     return (
-        f"({AFFINITY}) ? [] : !has(variables.pod.affinity) ? {affinity} : "
+        f"({SELECTS_GPU_NODES}) ? [] : !has(variables.pod.affinity) ? {affinity} : "
         f"!has(variables.pod.affinity.nodeAffinity) ? {_added(_quoted('/spec/affinity/nodeAffinity'), node)} : "
         f"size(variables.terms) == 0 ? {_added(_quoted(_REQUIRED), term)} : {each}"
     )

@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from shoal.policy.admission_rules.modes import ENFORCE, MODE_LABEL, OFF, WARN, RuleModes, rule_label
-from shoal.policy.admission_rules.policy_rules import POLICY_RULES, PodCheck, PolicyRule, variables_of
-from shoal.policy.catalogue import entries
+from shoal.policy.admission_rules.pod_expressions import variables_of
+from shoal.policy.catalogue import policy_checks, rules
+from shoal.policy.declarations import PodCheck, Policy
 
 Obj = dict[str, Any]
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
@@ -52,12 +53,23 @@ class AdmissionPolicy(msgspec.Struct, frozen=True):
 
 
 def validating_policies(modes: RuleModes) -> list[AdmissionPolicy]:
-    checked = [_policy(each, modes) for each in POLICY_RULES]
-    return [*checked, *(_data_policy(row, row.data_check, modes) for row in POLICY_RULES if row.data_check is not None)]
+    declared = [
+        (each.rules[0].reason, policy) for each in policy_checks() if (policy := each.rules[0].policy) is not None
+    ]
+    of_pods = [_pod_policy(reason, policy, modes) for reason, policy in declared]
+    of_data = [
+        _data_policy(reason, policy, policy.data_check, modes) for reason, policy in declared if policy.data_check
+    ]
+    return [*of_pods, *of_data]
 
 
 def policy_name(reason: str) -> str:
-    return f"shoal-rule-{entries()[reason].id.lower()}"
+    return f"shoal-rule-{rules()[reason].id.lower()}"
+
+
+def failure_policy(policy: Policy) -> str:
+    """What happens to an object of which an expression cannot be evaluated."""
+    return "Ignore" if policy.is_failure_ignored else "Fail"
 
 
 def outside(namespaces: Sequence[str]) -> Obj:
@@ -65,36 +77,36 @@ def outside(namespaces: Sequence[str]) -> Obj:
     return {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": list(namespaces)}]}
 
 
-def _policy(row: PolicyRule, modes: RuleModes) -> AdmissionPolicy:
-    texts = [each.expression for each in row.validations]
+def _pod_policy(reason: str, policy: Policy, modes: RuleModes) -> AdmissionPolicy:
+    texts = [each.expression for each in policy.validations]
     spec: Obj = {
-        "failurePolicy": "Ignore" if row.has_failure_ignored else "Fail",
+        "failurePolicy": failure_policy(policy),
         "matchConstraints": {"namespaceSelector": outside(modes.excluded), "resourceRules": RESOURCE_RULES},
         "variables": variables_of([*texts, _UNCHANGED]),
-        "validations": list(_validations(row)),
+        "validations": list(_validations(policy)),
     }
-    return _bound(row.reason, policy_name(row.reason), spec, modes)
+    return _bound(reason, policy_name(reason), spec, modes)
 
 
-def _data_policy(row: PolicyRule, check: PodCheck, modes: RuleModes) -> AdmissionPolicy:
+def _data_policy(reason: str, policy: Policy, check: PodCheck, modes: RuleModes) -> AdmissionPolicy:
     spec: Obj = {
-        "failurePolicy": "Ignore" if row.has_failure_ignored else "Fail",
+        "failurePolicy": failure_policy(policy),
         "matchConstraints": {"namespaceSelector": outside(modes.excluded), "resourceRules": _DATA_RULES},
         "validations": [{"expression": check.expression, "message": check.message, "reason": "Forbidden"}],
     }
-    return _bound(row.reason, f"{policy_name(row.reason)}-data", spec, modes)
+    return _bound(reason, f"{policy_name(reason)}-data", spec, modes)
 
 
 def _bound(reason: str, name: str, spec: Obj, modes: RuleModes) -> AdmissionPolicy:
-    entry = entries()[reason]
+    entry = rules()[reason]
     note = {"shoal.dev/rule": f"{entry.id} {reason}: {entry.effect}"}
     meta = {"name": name, "labels": dict(LABELS), "annotations": note}
     policy = {"apiVersion": API_VERSION, "kind": "ValidatingAdmissionPolicy", "metadata": meta, "spec": spec}
     return AdmissionPolicy(policy, tuple(_bindings(reason, name, modes)))
 
 
-def _validations(row: PolicyRule) -> Iterator[Obj]:
-    for each in row.validations:
+def _validations(policy: Policy) -> Iterator[Obj]:
+    for each in policy.validations:
         made: Obj = {"expression": f"({_UNCHANGED}) || ({each.expression})", "message": each.message}
         if each.message_expression:
             made["messageExpression"] = each.message_expression

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.policy.admission_rules.policy_rules import POLICY_RULES
-from shoal.policy.catalogue import AT_ADMISSION, Place, Severity, entries
-from shoal.policy.checks import reasons
+from shoal.policy.admission_rules.policies import failure_policy
+from shoal.policy.catalogue import at_admission, faults, rules
+from shoal.policy.declarations import Place, Severity
 
 
 class ListedRule(msgspec.Struct, frozen=True, rename="camel"):
@@ -22,11 +22,10 @@ class ListedRule(msgspec.Struct, frozen=True, rename="camel"):
 
 def listed_rules() -> list[ListedRule]:
     """By id."""
-    policies = {row.reason: row for row in POLICY_RULES}
-    faults = {**reasons(), **{row.reason: row.rule.reasons[row.reason] for row in POLICY_RULES}}
     found = []
-    for reason, place in AT_ADMISSION.items():
-        row, entry = policies.get(reason), entries()[reason]
-        failure = "Ignore" if row is None or row.has_failure_ignored else "Fail"
-        found.append(ListedRule(entry.id, reason, entry.severity, place, failure, faults[reason], entry.effect))
-    return sorted(found, key=lambda one: one.id)
+    for reason, place in at_admission().items():
+        rule = rules()[reason]
+        failure = "Ignore" if rule.policy is None else failure_policy(rule.policy)
+        fault = faults()[reason] if rule.policy is None else rule.fault
+        found.append(ListedRule(rule.id, reason, rule.severity, place, failure, fault, rule.effect))
+    return found

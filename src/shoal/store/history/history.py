@@ -11,6 +11,7 @@ import msgspec
 
 from shoal.cost.records import Machine, Records, Use, Wait, WantedRequest
 from shoal.store.history.alert_rows import AlertRows
+from shoal.store.history.created_rows import CreatedRows
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.samples import Retention, Samples, use_key
@@ -28,6 +29,7 @@ class UsageHistory:
         self.ledger = Ledger(tables)
         self.samples = Samples(tables, self.ledger, retention)
         self.alerts = AlertRows(tables)
+        self.created = CreatedRows(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""

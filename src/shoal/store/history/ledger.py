@@ -17,7 +17,7 @@ from shoal.store.history.tables import StoredRow, Table, Tables
 _RECORDED, _SINCE = "recorded", "since"
 _LONGEST_MS = 1 << 62
 T = TypeVar("T")
-LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap", "alert")
+LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap", "alert", "created")
 
 
 class LedgerChanges(msgspec.Struct):
@@ -68,7 +68,9 @@ class Ledger:
             tables.delete("wait", (row.key for row in waits))
             alerts = tables.of_tenant("alert", namespace)
             tables.delete("alert", (row.key for row in alerts))
-        return len(held) + len(waits) + len(alerts)
+            created = tables.of_tenant("created", namespace)
+            tables.delete("created", (row.key for row in created))
+        return len(held) + len(waits) + len(alerts) + len(created)
 
     def delete_before(self, before_ms: int) -> int:
         return sum(self._tables.delete_ended(table, before_ms) for table in LEDGER)

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple, Protocol
 
-Table = Literal["machine", "holding", "wait", "gap", "meta", "device", "scrape", "raw", "five", "hour", "use", "alert"]
+Table = Literal[
+    "machine", "holding", "wait", "gap", "meta", "device", "scrape", "raw", "five", "hour", "use", "alert", "created"
+]
 TABLES: tuple[Table, ...] = (
     "machine",
     "holding",
@@ -24,6 +26,7 @@ TABLES: tuple[Table, ...] = (
     "hour",
     "use",
     "alert",
+    "created",
 )
 
 

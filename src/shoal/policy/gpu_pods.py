@@ -1,0 +1,36 @@
+"""What rules ask about pods with GPUs: resources that are GPUs, and containers of all sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shoal.policy.advice import Obj
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.pod_templates import GPU, PodTemplateView
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether it is a whole GPU, a MIG instance, or a share of either."""
+    return resource == GPU or resource.startswith((f"{GPU}.", "nvidia.com/mig-"))
+
+
+def all_containers(template: PodTemplateView) -> Iterator[tuple[str, Obj]]:
+    """Also those that were added to a running pod."""
+    yield from template.containers()
+    for at, container in enumerate(maps(template.spec.get("ephemeralContainers"))):
+        yield f"{template.path}.ephemeralContainers[{at}]", container
+
+
+def gpu_amounts(container: Obj, field: str) -> dict[str, Any]:
+    found = string_keys(dig(container, "resources", field))
+    return {name: amount for name, amount in found.items() if is_gpu(name)}
+
+
+def asks_gpus(template: PodTemplateView) -> bool:
+    return any(
+        str(amount) != "0"
+        for _, container in all_containers(template)
+        for field in ("limits", "requests")
+        for amount in gpu_amounts(container, field).values()
+    )
