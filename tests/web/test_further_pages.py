@@ -22,12 +22,13 @@ from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
 from shoal.views.active_alerts import ActiveAlert, AlertsAnswer
 from shoal.views.dashboard.facts import PreemptionFacts, QueueFacts, QuotaFacts, WorkloadFacts
+from shoal.views.job_history import JobSubject, PodAttempt
 from shoal.views.queue_diff import Comparison, Fate, Halt, QueueChange
 from shoal.views.scale_plan import PoolView
 from shoal.views.timelines import GangTimeline, PodUse, Stretch
 from shoal.views.what_if import PodChange, Proposal, WhatIfAnswer
 from shoal.web.further_pages import FurtherSources
-from shoal.web.history_answers import CostAnswer, CostQuestion, TimelineAnswer
+from shoal.web.history_answers import CostAnswer, CostQuestion, JobHistory, TimelineAnswer
 from shoal.web.permitted_history import Namespaces, permitted_records, permitted_waits
 from shoal.web.tile_markup import heat_class
 from shoal.web.viewer import OTHERS, Viewer
@@ -54,6 +55,14 @@ class KnownHistories:
 
     async def timeline_namespaces(self, window: str) -> Collection[str]:
         return {"vision", "hidden"}
+
+    async def job(self, subject: JobSubject) -> JobHistory:
+        if self.fault:
+            raise UserError(self.fault)
+        attempt = PodAttempt(
+            f"{self.name}-0", "main", 0, 60_000, ["NoDeviceFits"], "n-0", ["GPU-a"], 60_000, 90_000, 120_000
+        )
+        return JobHistory([attempt], 3, ["the history begins late"])
 
     async def temperatures(self) -> dict[str, float]:
         return {"a": 51.0, "b-part": 90.0}
