@@ -123,7 +123,7 @@ def answered() -> WhatIfAnswer:
     changes = [change("vision/w", "hidden/secret"), change("hidden/secret", "vision/w")]
     queues = Comparison(changes, 3, ["hidden/secret-2"], [], complete=True)
     pods = [PodChange("vision/p", "waits: 0/1", "runs on new-p5-0"), PodChange("hidden/secret", "waits", "runs on n-0")]
-    return WhatIfAnswer(queues, pods, 5, 2, "kubectl patch clusterqueue gold", ["nothing was left out"])
+    return WhatIfAnswer(queues, pods, 5, 2, ["kubectl patch clusterqueue gold"], ["nothing was left out"])
 
 
 def sources(name: str = "vision", fault: str = "") -> FurtherSources:

@@ -67,7 +67,7 @@ def queue_markup(workload: WorkloadFacts | None, now_s: float) -> Markup | None:
 
 def history_table(subject: JobSubject, history: JobHistory, addressed: Addressing) -> DataTable:
     names = [("pod", False), ("queued", False), ("waited", True), ("reasons", False), ("node", False)]
-    names += [("devices", False), ("bound", False), ("runs since", False), ("ended", False)]
+    names += [("bound", False), ("runs since", False), ("ended", False), ("devices", False)]
     rows = [_history_row(subject.namespace, one) for one in history.attempts]
     kind = f"{subject.kind}/{subject.name}"
     command = addressed(f"shoal why {quoted(kind)} -n {quoted(subject.namespace)}")
@@ -135,10 +135,11 @@ def _history_row(namespace: str, one: PodAttempt) -> list[TableCell]:
         TableCell(span(one.waited_ms / 1000)),
         TableCell("; ".join(one.reasons)),
         TableCell(one.machine, address("node", one.machine) if one.machine else ""),
-        TableCell(", ".join(one.devices)),
         TableCell(_time(one.bound_ms)),
         TableCell(_time(one.running_ms)),
         TableCell(ended, style="fault" if one.is_preempted else ""),
+        # The last cell of a row is folded.
+        TableCell(", ".join(one.devices)),
     ]
 
 
