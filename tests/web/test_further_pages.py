@@ -17,6 +17,7 @@ from shoal.cost.budgets import BudgetLine
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Holder, Holding, Machine, Records, Wait
 from shoal.cost.report import GroupTotal
+from shoal.engine.from_api.queues.wait_slo import wait_slo_of
 from shoal.policy.alert_rules import ALERTS as RULES
 from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
@@ -296,6 +297,30 @@ async def test_a_proposal_is_compared_and_can_be_copied() -> None:
     assert known.proposals == [Proposal("gold", "h100", "nvidia.com/gpu", "16", "2xp5.48xlarge")]
 
 
+async def test_waits_are_compared_with_the_slo_of_the_queue() -> None:
+    facts = cluster()
+    moment = "2026-01-01T00:00:00Z"
+    late = WorkloadFacts("vision", "w", "q", "gold", "job/w", 1, 8, "admitted", "", moment, "2026-01-01T01:00:00Z")
+    facts.state.queues.put_workload(late)
+    for text, words in (("2h", '"2 h","within the SLO"'), ("10m", '"10 min","longer than the SLO"')):
+        slo = wait_slo_of({"shoal.dev/wait-slo": text})
+        facts.state.queues.put_queue(QueueFacts("ClusterQueue", "gold", "all", wait_slo=slo))
+        async with served(facts) as (url, client):
+            assert words in (await text_of(client, f"{url}/queues", csv="waits")).splitlines()[1]
+            assert f"get quota within {words.split(chr(34))[1]}." in await text_of(
+                client, f"{url}/queue/ClusterQueue/gold"
+            )
+
+
+async def test_an_slo_that_cannot_be_read_is_told_and_half_an_hour_counts() -> None:
+    facts = cluster()
+    slo = wait_slo_of({"shoal.dev/wait-slo": "soon"})
+    facts.state.queues.put_queue(QueueFacts("ClusterQueue", "gold", "all", wait_slo=slo))
+    async with served(facts) as (url, client):
+        found = await text_of(client, f"{url}/queue/ClusterQueue/gold")
+    assert "within 30 min. The annotation is not used: shoal.dev/wait-slo: " in found
+
+
 async def test_a_tenant_reads_of_a_proposal_what_becomes_of_its_own_pods() -> None:
     async with served(cluster(), reports(), VIEWERS, sources()) as (url, client):
         for part in ("why", "csv"):
@@ -359,7 +384,7 @@ async def test_the_page_of_queues_has_waits_and_who_reclaims_from_whom() -> None
         facts.state.queues.put_workload(late)
     async with served(facts, None, VIEWERS) as (url, client):
         waits = await text_of(client, f"{url}/queues", csv="waits")
-        assert waits.splitlines()[1] == '"gold","2","1 h","1 h","longer"'
+        assert waits.splitlines()[1] == '"gold","2","1 h","1 h","30 min","longer than the SLO"'
         between = await text_of(client, f"{url}/queues", "of-tenant", csv="reclaims")
         assert between.splitlines()[1] == '"silver","gold","InCohortReclamation","2"'
         named = await text_of(client, f"{url}/queues", "of-tenant", csv="preempted")

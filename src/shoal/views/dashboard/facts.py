@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from shoal.engine.from_api.queues.wait_slo import WaitSlo
+
 Address = tuple[str, str]
 """Namespace and name."""
 
@@ -136,6 +138,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     admitted: int | None = None
     fault: str = ""
     """Why it admits nothing; empty while it does."""
+    wait_slo: WaitSlo = WaitSlo()
+    """Of a ClusterQueue."""
 
     @property
     def key(self) -> str:
