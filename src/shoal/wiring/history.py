@@ -39,7 +39,7 @@ def start_history(
         from shoal.store.history.history import open_history
         from shoal.wiring.served_costs import PriceFigures
 
-        history = open_history(folder)
+        history = open_history(folder, choice.retention)
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served)

@@ -40,9 +40,11 @@ from shoal.store.history.pod_rows import (
 from shoal.store.history.samples import DeviceSample
 
 _log = logging.getLogger("shoal.history")
-_INTERVAL_S, _BUSY_S = 10.0, 0.1
+_INTERVAL_S, _BUSY_S, _LATE_S = 10.0, 0.3, 0.1
+"""Between two rounds: when nothing is left, while changes are left, and while very many are."""
 _AT_ONCE = 40
-"""Pods that are read before other tasks run: a few milliseconds."""
+"""Pods that are read before other tasks run: a few milliseconds, so that bindings have nearly all of the processor."""
+_MOST_LEFT = 20_000
 _COMPACTED_S = 60.0
 _SHORTEST_GAP_MS = 15_000
 """A restart that takes less is a failover: watches have seen the changes between."""
@@ -94,7 +96,7 @@ class HistoryRecorder:
         try:
             while True:
                 is_done = self.record()
-                await self._context.clock.sleep(_INTERVAL_S if is_done else _BUSY_S)
+                await self._context.clock.sleep(_INTERVAL_S if is_done else self._pause_s())
         finally:
             # What was seen is stored; the next recorder continues from there.
             while not self.record():
@@ -127,6 +129,9 @@ class HistoryRecorder:
             self._history.ledger.write(changes)
         self._compact(now)
         return is_done
+
+    def _pause_s(self) -> float:
+        return _LATE_S if len(self._dirty) + len(self._gone) > _MOST_LEFT else _BUSY_S
 
     def machines(self) -> list[Machine]:
         """Those that there are now."""
