@@ -13,13 +13,12 @@ from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import LOCAL_QUEUES
 from shoal.client.informer import Informer
 from shoal.client.item import Obj, Seen
-from shoal.client.kind import NAMESPACES, NODES, PRIORITY_CLASSES, SERVICES, VOLUME_CLAIMS, Kind
+from shoal.client.kind import NAMESPACES, NODES, PRIORITY_CLASSES, RESOURCE_QUOTAS, SERVICES, VOLUME_CLAIMS, Kind
 from shoal.client.served import Served
 from shoal.policy import kinds
 from shoal.policy.advice import AdvisedNode
 from shoal.policy.kinds import GroupKind
 
-RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 _KEPT: Final[Mapping[GroupKind, Kind]] = {
     kinds.NAMESPACE: NAMESPACES,
     kinds.PRIORITY_CLASS: PRIORITY_CLASSES,
