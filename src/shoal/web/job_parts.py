@@ -38,7 +38,7 @@ def progress_markup(progress: JobProgress) -> Markup:
 def progress_table(progress: JobProgress, command: str) -> DataTable:
     headings = [Heading("pod"), Heading("step"), Heading("unsaved", is_number=True)]
     headings += [Heading("time of a step", is_number=True), Heading("network", is_number=True)]
-    headings += [Heading("own time", is_number=True), Heading("")]
+    headings += [Heading("own time", is_number=True), Heading("state")]
     rows = [_row(one) for one in progress.pods]
     empty = "No pod of it runs."
     return DataTable("progress", "Progress of each pod", command, headings, rows, empty)

@@ -262,7 +262,8 @@ def _goal(queue: QueueFacts) -> Markup:
 def _against(p95_s: float, goal: WaitSlo) -> TableCell:
     is_longer = p95_s > goal.seconds
     words = "longer than the SLO" if is_longer else "within the SLO"
-    return TableCell(f"{words}; {goal.fault}" if goal.fault else words, style="fault" if is_longer else "runs")
+    style = "fault" if is_longer else "waits" if goal.fault else "runs"
+    return TableCell(f"{words}; {goal.fault}" if goal.fault else words, style=style)
 
 
 def _waits(facts: DashboardFacts) -> dict[str, tuple[str, str]]:
