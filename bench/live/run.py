@@ -2,11 +2,13 @@
 
     python -m bench.live [--quick] [--kubeconfig FILE]
     python -m bench.live [--quick] --queues kai volcano
+    python -m bench.live [--quick] --history [--pairs N]
 
 The server is a `shoal up` without nodes and controllers in a process of its own, or the cluster of a kubeconfig (with
 certificates inside), which is filled with made-up nodes and pods that go again at the end: take one made for it. `shoal
 run` is a second process and the client that creates and watches a third, on one machine. With `--queues` there is one
-figure for each project: the bindings a second of the same backlog in its queues, of those without queues.
+figure for each project: the bindings a second of the same backlog in its queues, of those without queues. With
+`--history`: what recording which pod held which device costs, by turns with and without it.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from bench.cluster.figures import Figure, table
 from bench.cluster.following import Follower, newest_revision
 from bench.cluster.storm import Ask, connections, storm
 from bench.cluster.wire import Connection, Target
+from bench.live import recorder
 from bench.live.process import SCHEDULER, RunProcess
 from bench.live.queues import PROJECTS, Backlog, backlog, figure
 from build.cluster_server import ServerProcess
@@ -60,12 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--queues", nargs="+", choices=PROJECTS, default=[], help="compare with queues of these projects"
     )
+    parser.add_argument("--history", action="store_true", help="what recording the history costs")
+    parser.add_argument("--pairs", type=int, default=4, help="of runs with and without the recorder (4)")
     chosen = parser.parse_args(arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 220)
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before")
     with tempfile.TemporaryDirectory(prefix="shoal-live-") as name:
         size = _QUICK if chosen.quick else _FULL
-        if chosen.queues:
+        if chosen.history:
+            figures = uvloop.run(_history_figures(Path(name), size, chosen.pairs))
+        elif chosen.queues:
             figures = uvloop.run(_queue_figures(Path(name), size, chosen.queues))
         else:
             figures = uvloop.run(_figures(Path(name), size, chosen.kubeconfig))
@@ -102,6 +109,21 @@ async def _queue_figures(folder: Path, size: _Size, projects: Sequence[str]) -> 
                 found = await backlog(kubeconfig, folder / "queues.log", (size.nodes, size.pods), project)
                 best[project] = max(best[project], found) if attempt > 1 else found
     return [figure(project, best[""], best[project]) for project in projects]
+
+
+async def _history_figures(folder: Path, size: _Size, pairs: int) -> list[Figure]:
+    """The first pair compiles the modules for those that follow, and is not counted."""
+    found: dict[bool, list[recorder.Bound]] = {False: [], True: []}
+    for attempt in range(pairs + 1):
+        # Each is first as often as the other.
+        for is_recorded in (False, True) if attempt % 2 else (True, False):
+            with _server(folder / f"{attempt}-{is_recorded}", None) as kubeconfig:
+                _note("with the recorder" if is_recorded else "without the recorder")
+                of_run = kubeconfig.parent
+                one = await recorder.bound(kubeconfig, of_run, (size.nodes, size.pods), is_recorded=is_recorded)
+            if attempt:
+                found[is_recorded].append(one)
+    return recorder.figures(found[False], found[True], size.pods)
 
 
 @contextmanager

@@ -39,6 +39,11 @@ def waits(le_1800: str, all_of_them: str) -> Series:
     }
 
 
+def slo(seconds: int, queue: str = "gold") -> Series:
+    name = "shoal_cluster_queue_wait_slo_seconds"
+    return one(name, f"{seconds}x200", f'cluster_queue="{queue}",replica_role="leader"')
+
+
 def quota(pending: int, reserved: int) -> Series:
     of = 'cluster_queue="gold",resource="nvidia.com/gpu"'
     return (
@@ -91,6 +96,9 @@ FIRES: list[tuple[str, Series, str]] = [
     ("NCCLTrainingStalled", stalled(GPU, OTHER), "50m"),
     ("GPUIdleWhileHeld", one(USE, "2x600"), "4h10m"),
     ("QueueAdmissionSlow", waits("0+1x200", "0+10x200"), "1h"),
+    ("QueueAdmissionSlow", waits("0+1x200", "0+10x200") | slo(600), "1h"),
+    # All within half an hour, of which the queue allows ten minutes.
+    ("QueueAdmissionSlow", waits("0+10x200", "0+10x200") | slo(600), "1h"),
     ("QuotaNotReturned", quota(4, 2), "31m"),
     ("GPUFragmentationHigh", states(4), "31m"),
     ("GangWaitsForFreeGPUs", gangs(1, 0), "16m"),
@@ -124,6 +132,8 @@ DOES_NOT: list[tuple[str, Series, str]] = [
     ("GPUIdleWhileHeld", one(USE, "2x600", 'gpu="0",UUID="GPU-1",Hostname="n-0",namespace="",pod=""'), "4h10m"),
     ("GPUIdleWhileHeld", one(USE, "30x600"), "4h10m"),
     ("QueueAdmissionSlow", waits("0+10x200", "0+10x200"), "1h"),
+    ("QueueAdmissionSlow", waits("0+1x200", "0+10x200") | slo(3600), "1h"),
+    ("QueueAdmissionSlow", waits("0+10x200", "0+10x200") | slo(600, "silver"), "1h"),
     ("QuotaNotReturned", quota(0, 2), "40m"),
     ("QuotaNotReturned", quota(4, 8), "40m"),
     ("GPUFragmentationHigh", states(1), "40m"),

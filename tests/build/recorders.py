@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from build.small_clusters import SmallCluster
@@ -20,14 +21,20 @@ from shoal.store.history.memory_tables import MemoryTables
 class RecorderRun:
     """One process: caches of its own."""
 
-    def __init__(self, cluster: SmallCluster, tables: MemoryTables, fetch: Fetch | None = None) -> None:
+    def __init__(
+        self,
+        cluster: SmallCluster,
+        tables: MemoryTables,
+        fetch: Fetch | None = None,
+        is_urgent: Callable[[], bool] = lambda: False,
+    ) -> None:
         informers = Informers(cluster.api, cluster.clock, cluster.draw)
         learning, events = WriteThroughApi(cluster.api, informers), Recorder(cluster.api, cluster.clock, "history")
         context = Context("history", learning, informers, cluster.clock, cluster.draw, events)
         self._cluster = cluster
         self.history = UsageHistory(tables)
         served = Served(context)
-        self.recorder = HistoryRecorder(context, self.history, served)
+        self.recorder = HistoryRecorder(context, self.history, served, is_urgent)
         self.tasks: list[asyncio.Task[Any]] = []
         runs = [informers.run(), served.run(), self.recorder.run()]
         if fetch is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from build.diagnosed_clusters import gpu_node
 from build.manifests import as_file
 from build.ready_clusters import METRICS, bare, ready
 from shoal.cli.main import main
+from shoal.cli.recorded_history import recorded_history
+from shoal.client.clock import WallClock
+from shoal.client.http.access import Access
+from shoal.embedded.apiserver.security.state_folder import Running, claim
+from shoal.store.history.history import open_history
+from shoal.store.history.ledger import LedgerChanges
 
 
 def test_a_report_names_what_to_correct_and_the_code_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,6 +58,44 @@ def test_wrong_options_end_with_2(
 ) -> None:
     assert main(["check", "-f", as_file(tmp_path, *bare()), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def costs_item(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    main(["check", *arguments, "-o", "json"])
+    report = json.loads(capsys.readouterr().out)
+    return next(item for item in report["items"] if item["id"] == "idle-cost")
+
+
+def history_in(folder: Path) -> Path:
+    history = open_history(folder)
+    history.ledger.write(LedgerChanges(round(WallClock().seconds() * 1000), {}))
+    history.close()
+    return folder
+
+
+def test_a_history_in_a_folder_records_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = as_file(tmp_path, *bare())
+    assert costs_item(capsys, "-f", objects)["state"] == "manual"
+    folder = history_in(tmp_path / "history")
+    assert costs_item(capsys, "-f", objects, "--history", str(folder))["state"] == "pass"
+    assert main(["check", "-f", objects, "--history", str(tmp_path / "none")]) == 2
+    assert "has no history" in capsys.readouterr().err
+
+
+def test_the_history_of_shoal_up_is_found_for_its_own_cluster_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    mine, other = Access("https://127.0.0.1:6443", "mine"), Access("https://127.0.0.1:6444", "other")
+    assert recorded_history(None, mine) is None
+    with claim(tmp_path / "shoal") as lock:
+        lock.announce(Running(os.getpid(), "https://127.0.0.1:6443", "", "1.36"))
+        assert recorded_history(None, mine) is None
+        folder = history_in(tmp_path / "shoal" / "history")
+        found = recorded_history(None, mine)
+        assert found is not None
+        assert found.place == str(folder)
+        assert recorded_history(None, other) is None
 
 
 @pytest.fixture(scope="module")

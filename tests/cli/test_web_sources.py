@@ -167,8 +167,9 @@ def test_with_more_quota_a_workload_would_start() -> None:
     found = what_if(Source(documents), proposal)
     assert found.queues is not None
     assert [(one.workload, one.change) for one in found.queues.changes] == [("team/w", "starts")]
-    assert "kubectl patch clusterqueue gold --type=json" in found.command
-    assert "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota" in found.command
+    (command,) = found.commands
+    assert "kubectl patch clusterqueue gold --type=json" in command
+    assert "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota" in command
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,19 @@ NAMED = (
 )
 FIRST_GPU = "(box => [box.x + 4, box.y + 4])(document.querySelector('#node-p5-48xlarge-0 svg').getBoundingClientRect())"
 AXE = "axe-core@4.10.2"
+PROGRESS = {
+    "shoal.dev/progress": "1200/9000",
+    "shoal.dev/checkpoint-every": "10m",
+    "shoal.dev/step-time": "850ms",
+    "shoal.dev/network-share": "0.31",
+}
 ODD = "<img src=x onerror=alert(1)>"
 
 
 def job(name: str, gpus: int, pods: int = 1) -> dict[str, object]:
     container = {"name": "w", "image": "x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
     template = {
-        "metadata": {"annotations": {"shoal.dev/run-for": "3h"}},
+        "metadata": {"annotations": {"shoal.dev/run-for": "3h", **PROGRESS}},
         "spec": {"restartPolicy": "Never", "containers": [container]},
     }
     spec = {"completions": pods, "parallelism": pods, "template": template}
@@ -93,7 +99,7 @@ async def loaded(tab: BrowserPage, name: str) -> None:
         await tab.until(f"document.querySelector('{LATER[name]}')")
 
 
-LATER = {"job": "dl.why", "what-if": "#why h2"}
+LATER = {"job": "dl.why", "running-job": "dl.why", "what-if": "#why h2"}
 PAGES = {
     "fleet": "/",
     "table": "/?as=table",
@@ -105,8 +111,10 @@ PAGES = {
     "cost": "/cost?window=24h",
     "capacity": "/capacity",
     "alerts": "/alerts",
-    "what-if": "/what-if?of=vision%7Ch100%7Cnvidia.com%2Fgpu&quota=32&nodes=2xp5.48xlarge",
+    "what-if": "/what-if?of=vision%7Ch100%7Cnvidia.com%2Fgpu&quota=32&nodes=2xp5.48xlarge&queue=vision"
+    "&ordering=StrictFIFO&fair=on",
     "job": "/job/default/huge",
+    "running-job": "/job/default/train",
     "missing": "/node/gone",
 }
 

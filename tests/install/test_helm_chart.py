@@ -66,6 +66,11 @@ VALUES = {
         "imagePullSecrets: [a], networkPolicies: {enabled: false}, operator: {enabled: false}, nodeSelector: {a: b}, "
         "metrics: {serviceMonitor: {enabled: true}}, image: {tag: t1}, resources: {limits: {memory: 1Gi}}}"
     ),
+    "a history on a claim of the user, with prices and alerts": (
+        "{history: {enabled: true, existingClaim: mine, pricesConfigMap: prices, retention: 'raw=1d,size=1G'}, "
+        "alerts: {enabled: true, to: [events, 'alertmanager=http://alertmanager:9093']}}"
+    ),
+    "a history with alerts": "{history: {enabled: true}, alerts: {enabled: true}}",
     "a history beside the observer": "{history: {enabled: true}, observe: {enabled: true}}",
     "names of guides": (
         "{nodeFeatureDiscovery: {enabled: false}, mig: {config: all-1g.10gb}, mps: {enabled: true, replicas: 8}, "
@@ -119,6 +124,7 @@ _CHECKED = (
     "crds.projects",
     "observe.enabled",
     "history.size",
+    "alerts.to",
 )
 """Their values have rules, or leave out what the others set."""
 

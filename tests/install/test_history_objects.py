@@ -95,6 +95,40 @@ def test_its_account_may_only_read_and_write_events_and_its_own_lease() -> None:
     assert writing == {(("events",), ()), (("leases",), ()), (("leases",), ("shoal-history",))}
 
 
+def test_a_claim_of_the_user_is_used_and_none_is_created() -> None:
+    parts = _parts("history.existingClaim=mine")
+    assert "PersistentVolumeClaim" not in parts
+    volumes = parts["Deployment"]["spec"]["template"]["spec"]["volumes"]
+    assert {"name": "history", "persistentVolumeClaim": {"claimName": "mine"}} in volumes
+    assert _found("history.existingClaim=mine", storage_classes=()) == []
+
+
+def test_prices_retention_and_alerts_are_options_of_the_process() -> None:
+    sets = "history.pricesConfigMap=prices,history.retention=raw=1d\\,size=1G"
+    parts = _parts(sets, "alerts.enabled=true", "alerts.to={events,webhook=https://h/x}")
+    pod = parts["Deployment"]["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    assert container["args"][7:] == [
+        *("--history-retention", "raw=1d,size=1G"),
+        *("--prices", "/etc/shoal-prices/prices.yaml"),
+        *("--alerts-to", "events", "--alerts-to", "webhook=https://h/x"),
+    ]
+    assert {"name": "prices", "configMap": {"name": "prices"}} in pod["volumes"]
+    assert {"name": "prices", "mountPath": "/etc/shoal-prices", "readOnly": True} in container["volumeMounts"]
+
+
+@pytest.mark.parametrize(
+    ("sets", "words"),
+    [
+        ("history.enabled=false,alerts.enabled=true", "alerts.enabled: alerts are evaluated beside the history"),
+        ("alerts.enabled=true,alerts.to={pager}", "alerts.to: .*pager.* is no target of alerts"),
+    ],
+)
+def test_alerts_that_cannot_be_evaluated_or_sent_are_refused(sets: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        manifest(RELEASE, _values(sets))
+
+
 def test_an_upgrade_without_the_history_keeps_the_claim() -> None:
     before = manifest(RELEASE, _values())
     after = manifest(RELEASE, _values("history.enabled=false"))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from shoal.train import Checkpoints, Progress, Training, reporter_of
-from shoal.train.progress import Silence
+from shoal.train.progress import FileReporter, ProgressAnnotator, Reporter, Silence
 
 
 class Script:
@@ -166,7 +166,54 @@ def test_how_far_it_is_and_when_it_was_saved_is_told(tmp_path: Path) -> None:
     assert script.told[-1].annotations() == {
         "shoal.dev/progress": "4/4",
         "shoal.dev/last-checkpoint": "2026-01-01T00:00:40Z",
+        "shoal.dev/step-time": "10000.000ms",
     }
+
+
+def test_a_script_that_marks_its_communication_reports_which_part_of_the_steps_it_is(tmp_path: Path) -> None:
+    script = Script(tmp_path)
+    with script.training(0) as training:
+        for _ in training.steps(2):
+            script.now_s += 6
+            with training.communicating():
+                script.now_s += 2
+    assert script.told[-1].annotations()["shoal.dev/step-time"] == "8000.000ms"
+    assert script.told[-1].annotations()["shoal.dev/network-share"] == "0.250"
+
+
+@pytest.mark.parametrize(
+    ("environment", "reports"),
+    [
+        pytest.param({"RANK": "3", "WORLD_SIZE": "4"}, True, id="the only process of a later pod reports"),
+        pytest.param({"RANK": "8", "WORLD_SIZE": "16", "LOCAL_RANK": "0"}, True, id="the first of a later pod does"),
+        pytest.param({"RANK": "9", "WORLD_SIZE": "16", "LOCAL_RANK": "1"}, False, id="the second of a pod does not"),
+    ],
+)
+def test_one_process_of_each_pod_reports(tmp_path: Path, environment: dict[str, str], reports: bool) -> None:
+    cluster = {"KUBERNETES_SERVICE_HOST": "h", "POD_NAME": "p", "POD_NAMESPACE": "n"}
+    account = tmp_path / "account"
+    account.mkdir()
+    (account / "token").write_text("t")
+    training = Training(
+        tmp_path / "saved",
+        save=lambda _: None,
+        load=lambda _: None,
+        environment={**cluster, **environment},
+        account=account,
+    )
+    with training:
+        assert isinstance(training.reporter, ProgressAnnotator if reports else Silence)
+
+
+def test_only_the_first_rank_writes_the_file_that_all_ranks_share(tmp_path: Path) -> None:
+    shared = {"SHOAL_PROGRESS_FILE": str(tmp_path / "progress"), "WORLD_SIZE": "2"}
+
+    def reporter(rank: str) -> Reporter:
+        environment = {**shared, "RANK": rank}
+        return Training(tmp_path, save=lambda _: None, load=lambda _: None, environment=environment).reporter
+
+    assert isinstance(reporter("0"), FileReporter)
+    assert isinstance(reporter("1"), Silence)
 
 
 def test_a_rank_that_is_no_number_is_named(tmp_path: Path) -> None:

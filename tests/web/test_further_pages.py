@@ -17,17 +17,19 @@ from shoal.cost.budgets import BudgetLine
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Holder, Holding, Machine, Records, Wait
 from shoal.cost.report import GroupTotal
+from shoal.engine.from_api.queues.wait_slo import wait_slo_of
 from shoal.policy.alert_rules import ALERTS as RULES
 from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
 from shoal.views.active_alerts import ActiveAlert, AlertsAnswer
 from shoal.views.dashboard.facts import PreemptionFacts, QueueFacts, QuotaFacts, WorkloadFacts
+from shoal.views.job_history import JobSubject, PodAttempt
 from shoal.views.queue_diff import Comparison, Fate, Halt, QueueChange
 from shoal.views.scale_plan import PoolView
 from shoal.views.timelines import GangTimeline, PodUse, Stretch
 from shoal.views.what_if import PodChange, Proposal, WhatIfAnswer
 from shoal.web.further_pages import FurtherSources
-from shoal.web.history_answers import CostAnswer, CostQuestion, TimelineAnswer
+from shoal.web.history_answers import CostAnswer, CostQuestion, JobHistory, TimelineAnswer
 from shoal.web.permitted_history import Namespaces, permitted_records, permitted_waits
 from shoal.web.tile_markup import heat_class
 from shoal.web.viewer import OTHERS, Viewer
@@ -54,6 +56,14 @@ class KnownHistories:
 
     async def timeline_namespaces(self, window: str) -> Collection[str]:
         return {"vision", "hidden"}
+
+    async def job(self, subject: JobSubject) -> JobHistory:
+        if self.fault:
+            raise UserError(self.fault)
+        attempt = PodAttempt(
+            f"{self.name}-0", "main", 0, 60_000, ["NoDeviceFits"], "n-0", ["GPU-a"], 60_000, 90_000, 120_000
+        )
+        return JobHistory([attempt], 3, ["the history begins late"])
 
     async def temperatures(self) -> dict[str, float]:
         return {"a": 51.0, "b-part": 90.0}
@@ -114,7 +124,7 @@ def answered() -> WhatIfAnswer:
     changes = [change("vision/w", "hidden/secret"), change("hidden/secret", "vision/w")]
     queues = Comparison(changes, 3, ["hidden/secret-2"], [], complete=True)
     pods = [PodChange("vision/p", "waits: 0/1", "runs on new-p5-0"), PodChange("hidden/secret", "waits", "runs on n-0")]
-    return WhatIfAnswer(queues, pods, 5, 2, "kubectl patch clusterqueue gold", ["nothing was left out"])
+    return WhatIfAnswer(queues, pods, 5, 2, ["kubectl patch clusterqueue gold"], ["nothing was left out"])
 
 
 def sources(name: str = "vision", fault: str = "") -> FurtherSources:
@@ -287,6 +297,30 @@ async def test_a_proposal_is_compared_and_can_be_copied() -> None:
     assert known.proposals == [Proposal("gold", "h100", "nvidia.com/gpu", "16", "2xp5.48xlarge")]
 
 
+async def test_waits_are_compared_with_the_slo_of_the_queue() -> None:
+    facts = cluster()
+    moment = "2026-01-01T00:00:00Z"
+    late = WorkloadFacts("vision", "w", "q", "gold", "job/w", 1, 8, "admitted", "", moment, "2026-01-01T01:00:00Z")
+    facts.state.queues.put_workload(late)
+    for text, words in (("2h", '"2 h","within the SLO"'), ("10m", '"10 min","longer than the SLO"')):
+        slo = wait_slo_of({"shoal.dev/wait-slo": text})
+        facts.state.queues.put_queue(QueueFacts("ClusterQueue", "gold", "all", wait_slo=slo))
+        async with served(facts) as (url, client):
+            assert words in (await text_of(client, f"{url}/queues", csv="waits")).splitlines()[1]
+            assert f"get quota within {words.split(chr(34))[1]}." in await text_of(
+                client, f"{url}/queue/ClusterQueue/gold"
+            )
+
+
+async def test_an_slo_that_cannot_be_read_is_told_and_half_an_hour_counts() -> None:
+    facts = cluster()
+    slo = wait_slo_of({"shoal.dev/wait-slo": "soon"})
+    facts.state.queues.put_queue(QueueFacts("ClusterQueue", "gold", "all", wait_slo=slo))
+    async with served(facts) as (url, client):
+        found = await text_of(client, f"{url}/queue/ClusterQueue/gold")
+    assert "within 30 min. The annotation is not used: shoal.dev/wait-slo: " in found
+
+
 async def test_a_tenant_reads_of_a_proposal_what_becomes_of_its_own_pods() -> None:
     async with served(cluster(), reports(), VIEWERS, sources()) as (url, client):
         for part in ("why", "csv"):
@@ -350,7 +384,7 @@ async def test_the_page_of_queues_has_waits_and_who_reclaims_from_whom() -> None
         facts.state.queues.put_workload(late)
     async with served(facts, None, VIEWERS) as (url, client):
         waits = await text_of(client, f"{url}/queues", csv="waits")
-        assert waits.splitlines()[1] == '"gold","2","1 h","1 h","longer"'
+        assert waits.splitlines()[1] == '"gold","2","1 h","1 h","30 min","longer than the SLO"'
         between = await text_of(client, f"{url}/queues", "of-tenant", csv="reclaims")
         assert between.splitlines()[1] == '"silver","gold","InCohortReclamation","2"'
         named = await text_of(client, f"{url}/queues", "of-tenant", csv="preempted")

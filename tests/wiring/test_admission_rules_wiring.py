@@ -22,12 +22,11 @@ from shoal.api.admission_settings import AdmissionSettings
 from shoal.api.run_configuration import RunConfiguration
 from shoal.api.webhook_rules import WebhookRules
 from shoal.client.context import Context, Controller
-from shoal.client.kind import JOBS, NAMESPACES
+from shoal.client.kind import JOBS, NAMESPACES, RESOURCE_QUOTAS
 from shoal.client.port import Api
 from shoal.client.refusals import ForbiddenError, RefusedError
 from shoal.controllers.gatekeeping.held_kinds import HoldingRules
 from shoal.controllers.gatekeeping.policies import CHECKING, CHECKING_BINDINGS, OURS, POLICIES
-from shoal.controllers.gatekeeping.rule_lookups import RESOURCE_QUOTAS
 from shoal.controllers.gatekeeping.rule_policies import RULE_HOOK, RULE_HOOKS
 from shoal.data.permissions import PARTS
 from shoal.install.objects.permissions import RoleSubjects, manifests

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,6 +41,12 @@ class CheckOptions:
             "--metrics", metavar="FILE", help="Metrics of the GPUs, as their exporter writes them; - for stdin."
         ),
     ] = ""
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder of the history of the cluster; by default that of shoal up for its cluster."
+        ),
+    ] = None
     fix: Annotated[
         bool,
         typer.Option("--fix", help="Apply corrections that change nothing for what runs, then check again."),
@@ -127,6 +134,7 @@ def _smoke_tested(options: CheckOptions, cluster: Access, names: Sequence[str]) 
 
 
 def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outcome]) -> ReadinessReport:
+    from shoal.cli.recorded_history import recorded_history
     from shoal.cost.targets import TARGETS
     from shoal.policy.readiness.checklist import readiness
     from shoal.policy.readiness.outcomes import ReadinessFacts
@@ -135,7 +143,8 @@ def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outc
     fleet, memory = targets["fleet-utilisation"], targets["pod-memory"]
     low, high = (float(bound or 0) * 100 for bound in (fleet.at_least, fleet.at_most))
     found = _facts(options, cluster)
-    return readiness(ReadinessFacts(found, (low, high), float(memory.at_least or 0) * 100, smoke))
+    history = recorded_history(options.history, cluster)
+    return readiness(ReadinessFacts(found, (low, high), float(memory.at_least or 0) * 100, smoke, history))
 
 
 def _facts(options: CheckOptions, cluster: Access | None) -> DiagnosedCluster:

@@ -42,6 +42,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kubectl get queues.scheduling.run.ai -o yaml | shoal queue convert --to kueue -n team-a -f -",
     ),
     "queue diff": ("shoal queue diff -f now.yaml -f proposed.yaml",),
+    "what-if": (
+        "shoal what-if --quota gold/h100/nvidia.com/gpu=16",
+        "shoal what-if --add-nodes 2xp5.48xlarge -o json",
+        "shoal what-if --queue-policy gold:queueingStrategy=StrictFIFO -f snapshot.json",
+    ),
     "scale": ("shoal scale plan", "shoal scale pools -f snapshot.json"),
     "scale plan": (
         "shoal scale plan",

@@ -49,6 +49,12 @@ _ENTRIES = (
         "Show quotas, their use, and the workloads that wait for them.",
     ),
     CommandEntry(
+        "what-if",
+        "shoal.cli.what_if_command:what_if",
+        _LOOK,
+        "Tell who would start, stop or wait longer with another quota, more nodes or another policy.",
+    ),
+    CommandEntry(
         "scale",
         "shoal.cli.scale:app",
         _LOOK,

@@ -41,6 +41,13 @@ class HistoryUse:
         ),
     ] = None
 
+    history_retention: Annotated[
+        str,
+        typer.Option(
+            metavar="TEXT", help="How long the history keeps what: raw=2d,5m=90d,1h=730d,ledger=730d,size=2G."
+        ),
+    ] = ""
+
     def of(self, choice: RunChoice) -> RunChoice:
         """The choice with these prices. Raises UserError for a file that is no price file, and without a history."""
         from msgspec.structs import replace
@@ -49,7 +56,12 @@ class HistoryUse:
         from shoal.cost.cost_settings import CostSettings
         from shoal.policy.alert_targets import read_targets
 
-        given = {"--prices": self.prices, "--cost-port": self.cost_port, "--alerts-to": self.alerts_to}
+        given: dict[str, object] = {
+            "--prices": self.prices,
+            "--cost-port": self.cost_port,
+            "--alerts-to": self.alerts_to,
+        }
+        given["--history-retention"] = self.history_retention or None
         name = next((name for name, value in given.items() if value is not None), "")
         if not name:
             return choice
@@ -60,10 +72,16 @@ class HistoryUse:
             costs = CostSettings(price_file(self.prices), Where(file=str(self.prices)))
         address = None if self.cost_port is None else (_LOOPBACK, self.cost_port)
         alerts = None if self.alerts_to is None else read_targets(self.alerts_to)
-        return replace(choice, costs=costs, cost_address=address, alerts=alerts)
+        retention = None
+        if self.history_retention:
+            from shoal.store.history.retention_text import read_retention
+
+            retention = read_retention(self.history_retention, Where(path="--history-retention"))
+        return replace(choice, costs=costs, cost_address=address, alerts=alerts, retention=retention)
 
     def arguments(self) -> list[str]:
         """The same options for another process, wherever that runs."""
         words = [] if self.prices is None else ["--prices", str(self.prices.expanduser().absolute())]
         words += [word for target in self.alerts_to or () for word in ("--alerts-to", target)]
+        words += ["--history-retention", self.history_retention] if self.history_retention else []
         return words if self.cost_port is None else [*words, "--cost-port", str(self.cost_port)]

@@ -147,9 +147,8 @@ async def has_account(api: Api, namespace: str, name: str) -> bool:
 
 async def read_family(api: Api, family: Family, namespace: str) -> Read:
     """Pods that are gone belong to it as well: the Events of their controllers name them."""
-    from shoal.client.kind import EVENTS, JOBS, PODS
+    from shoal.client.kind import EVENTS, JOBS, PODS, RESOURCE_QUOTAS
     from shoal.client.port import Select
-    from shoal.store.snapshot.kinds import RESOURCE_QUOTAS
 
     async def get(kind: Kind, name: str) -> list[dict[str, Any]]:
         from shoal.client.refusals import RefusedError

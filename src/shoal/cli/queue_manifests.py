@@ -79,7 +79,7 @@ def futures_of(paths: Sequence[str], seed: int) -> tuple[Lived, Lived]:
         raise _no_queues(paths[1:])
     worlds = [(now, present), (proposed, then)]
     warn(dict.fromkeys(warning for _, loaded in worlds for warning in loaded.warnings))
-    one, other = (_lived(*world, path, seed) for world, path in zip(worlds, paths, strict=True))
+    one, other = (lived(*world, path, seed) for world, path in zip(worlds, paths, strict=True))
     return one, other
 
 
@@ -98,7 +98,8 @@ def _name(document: Document) -> tuple[str, str]:
     return kind, name
 
 
-def _lived(documents: Sequence[Document], loaded: Loaded, path: str, seed: int) -> Lived:
+def lived(documents: Sequence[Document], loaded: Loaded, path: str, seed: int) -> Lived:
+    """The future of all workloads. Raises UserError where there are no queues."""
     # Where no node is known pods wait for ever, and to try all of them again each round is the larger part of the work.
     rounds = rounds_of(loaded, seed, steps=None if loaded.cluster.row_of else (), recreate=True)
     has_others = loaded.fairshare is not None or loaded.volcano is not None

@@ -25,6 +25,7 @@ from shoal.store.history.samples import Series
 from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
 from shoal.views.cost_tables import in_cents
+from shoal.views.job_history import JobSubject, pod_attempts
 from shoal.views.timelines import gang_timelines, pod_uses
 from shoal.web.cost_page import without_namespace
 from shoal.web.history_answers import (
@@ -33,6 +34,7 @@ from shoal.web.history_answers import (
     WINDOWS,
     CostAnswer,
     CostQuestion,
+    JobHistory,
     TimelineAnswer,
 )
 from shoal.web.kept_answers import KeptAnswers
@@ -40,6 +42,7 @@ from shoal.web.permitted_history import Namespaces, namespaces_in, permitted_rec
 
 T = TypeVar("T")
 _KEPT_S = 30.0
+_JOB_WINDOW = "7d"
 _RECENT_MS = 10 * 60_000
 _COLUMNS = 48
 """Of the map of use."""
@@ -98,6 +101,11 @@ class RecordedHistory:
         found, series = await self._use(window)
         return await self._once(("of", window, seen), lambda: _timelines(found, series, seen))
 
+    async def job(self, subject: JobSubject) -> JobHistory:
+        source = replace(self._source, window=_JOB_WINDOW)
+        held = await self._once("held", lambda: _read_held(source))
+        return await self._once(("job", subject), lambda: _job(held, subject))
+
     async def temperatures(self) -> Mapping[str, float]:
         return await self._once("temperatures", lambda: _temperatures(self._source))
 
@@ -141,6 +149,21 @@ def _read_use(source: CostSource) -> tuple[HeldWindow, Series]:
         return HeldWindow(held, facts.waits(), window, facts.notes()), series
     finally:
         history.close()
+
+
+def _read_held(source: CostSource) -> HeldWindow:
+    facts = source.open()
+    history, window = facts.history, facts.window
+    try:
+        held = list(history.ledger.holdings(window.start_ms, window.end_ms).values())
+        return HeldWindow(held, facts.waits(), window, facts.notes())
+    finally:
+        history.close()
+
+
+def _job(found: HeldWindow, subject: JobSubject) -> JobHistory:
+    attempts, count = pod_attempts(found.holdings, found.waits, subject, found.window.end_ms)
+    return JobHistory(attempts, count, found.notes)
 
 
 def _temperatures(source: CostSource) -> dict[str, float]:

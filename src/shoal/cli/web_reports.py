@@ -55,7 +55,7 @@ class CommandReports:
     async def what_if(self, proposal: Proposal) -> WhatIfAnswer:
         async with self._turns:
             answer = await _in_thread(lambda: what_if(read_source(self._access), proposal))
-        return structs.replace(answer, command=with_flags(answer.command, self._flags))
+        return structs.replace(answer, commands=[with_flags(one, self._flags) for one in answer.commands])
 
     async def explanation(self, kind: str, namespace: str, name: str, token: str) -> StoryDocument:
         access = with_token(self._access, token) if token else self._access

@@ -107,6 +107,11 @@ class Recorder:
         """Few Events are written while `is_busy` returns True."""
         self._pen.is_to_wait = is_busy
 
+    @property
+    def gives_way(self) -> bool:
+        """Whether what is more urgent is going on now."""
+        return self._pen.is_to_wait()
+
     async def run(self) -> None:
         """Writes recorded Events until cancelled."""
         await self._pen.run()

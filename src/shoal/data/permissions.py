@@ -116,6 +116,8 @@ def _doors(plurals: str, subresource: str) -> str:
 PARTS: dict[str, tuple[str, ...]] = {
     "scheduler": (
         *FACTS,
+        # For the series of kube-state-metrics, where they are served.
+        f"{READ} resourcequotas",
         "create pods/binding",
         "create pods/eviction",
         "delete pods",

@@ -22,7 +22,7 @@ from shoal.install.objects.deployments import (
     operator_deployment,
     scheduler_deployment,
 )
-from shoal.install.objects.history import history_objects
+from shoal.install.objects.history import check_alerts, history_objects
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.observer import observer_objects
 from shoal.install.objects.permissions import OPERATOR, RoleSubjects, manifests, own_permissions, without_secrets
@@ -99,6 +99,7 @@ def manifest(
     found += [(SCHEDULER, one) for one in certificate_objects(release, values)]
     found += [(SCHEDULER, config), *network_objects(release, values)]
     found.append((SCHEDULER, scheduler_deployment(release, values, config, nodes)))
+    check_alerts(values)
     if values.get("history.enabled"):
         found += [(HISTORY_PART, one) for one in history_objects(release, values, nodes)]
     if has_operator:

@@ -195,15 +195,19 @@ _COST_ALERTS = (
         "shoal cost advise says what would cost less.",
     ),
 )
+_WAITED = "kueue_admission_wait_time_seconds"
 _QUEUE_ALERTS = (
     AlertRule(
         "QueueAdmissionSlow",
-        "histogram_quantile(0.95, sum by (cluster_queue, le) (rate(kueue_admission_wait_time_seconds_bucket[1h])))"
-        " > 1800",
+        f"histogram_quantile(0.95, sum by (cluster_queue, le) (rate({_WAITED}_bucket[1h])))"
+        " > on (cluster_queue) (max by (cluster_queue) (shoal_cluster_queue_wait_slo_seconds)"
+        # Kueue itself has no SLO of a queue.
+        f" or max by (cluster_queue) ({_WAITED}_bucket) * 0 + 1800)",
         "15m",
         "warning",
         f"Workloads wait long in {_QUEUE}",
-        f"In the last hour the slowest twentieth of {_QUEUE} waited {{{{ $value | humanizeDuration }}}} or longer.",
+        f"In the last hour the slowest twentieth of {_QUEUE} waited {{{{ $value | humanizeDuration }}}} or longer,"
+        " which is more than its SLO.",
         "shoal queue shows quota, borrowing and backlog; shoal why explains one workload.",
     ),
     AlertRule(

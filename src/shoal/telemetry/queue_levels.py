@@ -55,6 +55,8 @@ class QueueFigure(msgspec.Struct, frozen=True):
     """Of a local queue: whether workloads may be submitted to it."""
     used: float | None = None
     """Of a local queue with admission fair sharing: what it used lately."""
+    wait_slo_s: float | None = None
+    """Of a cluster queue: within which time workloads should get quota."""
     wanted: tuple[tuple[str, float], ...] = ()
     """Resources that those that wait ask for."""
     quotas: tuple[QuotaFigure, ...] = ()
@@ -110,6 +112,7 @@ def follow_levels(registry: Registry, role: str, source: QueueSource) -> None:
             head = MetricHead("gauge", f"kueue_{prefix}{name}", words, (*own, *labels, ROLE))
             registry.reads(head, _reader(found, whose, numbers, role))
 
+    registry.reads(_WAIT_SLO, _reader(found, "cluster", _wait_slo, role))
     follow_unadmitted(registry, role, lambda: found.get("unadmitted", []))
 
 
@@ -161,6 +164,10 @@ def _cohort_share(figure: CohortFigure) -> list[tuple[Values, float]]:
     return [] if figure.share is None else [((), figure.share)]
 
 
+def _wait_slo(figure: QueueFigure) -> list[tuple[Values, float]]:
+    return [] if figure.wait_slo_s is None else [((), figure.wait_slo_s)]
+
+
 def _share(figure: QueueFigure) -> list[tuple[Values, float]]:
     return [] if figure.share is None else [((figure.cohort,), figure.share)]
 
@@ -180,6 +187,12 @@ def _unless_endless(limit: float | None) -> float:
     return math.inf if limit is None else limit
 
 
+_WAIT_SLO = MetricHead(
+    "gauge",
+    "shoal_cluster_queue_wait_slo_seconds",
+    "Within which time 95 of 100 workloads of the queue should get quota.",
+    ("cluster_queue", ROLE),
+)
 _WHERE = ("flavor", "resource")
 _IN_COHORT = ("cohort", *_WHERE)
 _LEVELS: tuple[Level, ...] = (

@@ -86,6 +86,7 @@ class QueueLevels:
                 share=self._share(queue),
                 parent=parent,
                 root=root,
+                wait_slo_s=queue.facts.wait_slo_s,
                 wanted=tuple((each, _amount(each, much)) for each, much in self._wanted.get(name, {}).items()),
                 quotas=tuple(_quotas(queue, figures)),
             )

@@ -21,6 +21,7 @@ from typing import Protocol
 from urllib.parse import quote
 
 CHECKPOINT, PROGRESS = "shoal.dev/last-checkpoint", "shoal.dev/progress"
+STEP_TIME, NETWORK_SHARE = "shoal.dev/step-time", "shoal.dev/network-share"
 FILE_VARIABLE = "SHOAL_PROGRESS_FILE"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LIMIT_S = 5.0
@@ -32,13 +33,21 @@ class Progress:
     steps: int | None
     saved_s: float | None
     """When work was saved last, in seconds since 1970."""
+    step_s: float | None = None
+    """The mean time of the steps since the last report, without what saving took."""
+    network_share: float | None = None
+    """The part of that time, 0 to 1, in which the process waited for other ranks; None where the script does not
+    measure it."""
 
     def annotations(self) -> dict[str, str]:
-        far = f"{self.step}" if self.steps is None else f"{self.step}/{self.steps}"
-        if self.saved_s is None:
-            return {PROGRESS: far}
-        saved = datetime.fromtimestamp(self.saved_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return {PROGRESS: far, CHECKPOINT: saved}
+        found = {PROGRESS: f"{self.step}" if self.steps is None else f"{self.step}/{self.steps}"}
+        if self.saved_s is not None:
+            found[CHECKPOINT] = datetime.fromtimestamp(self.saved_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        if self.step_s is not None:
+            found[STEP_TIME] = f"{self.step_s * 1000:.3f}ms"
+        if self.network_share is not None:
+            found[NETWORK_SHARE] = f"{min(1.0, self.network_share):.3f}"
+        return found
 
 
 class Reporter(Protocol):

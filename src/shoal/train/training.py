@@ -15,11 +15,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
 from shoal.train.checkpoints import Checkpoint, Checkpoints, Write
-from shoal.train.progress import Progress, Reporter, reporter_of
+from shoal.train.progress import FILE_VARIABLE, SERVICE_ACCOUNT, Progress, Reporter, reporter_of
 
 ENDED_BY_SIGTERM = 143
 """What a shell calls 128 + 15, and Kubernetes shows as the exit code of a process that was terminated."""
@@ -44,6 +46,7 @@ class Training:
         environment: Mapping[str, str] = os.environ,
         agree: Agree | None = None,
         reporter: Reporter | None = None,
+        account: Path = SERVICE_ACCOUNT,
         clock: Callable[[], float] = time.time,
         pause: Callable[[float], object] = time.sleep,  # noqa: TID251 - ranks wait for each other's files
     ) -> None:
@@ -55,7 +58,9 @@ class Training:
         self._load = load
         self._every_s = every_s
         self._agree = agree or _agree_by_torch
-        self._reporter = reporter or (reporter_of(environment) if rank == 0 else reporter_of({}))
+        # The first process of each pod reports: the annotations of a pod have one value.
+        reports = rank == 0 or (_whole(environment, "LOCAL_RANK", 0) == 0 and FILE_VARIABLE not in environment)
+        self.reporter = reporter or (reporter_of(environment, account) if reports else reporter_of({}))
         self._clock = clock
         self._pause = pause
         self._stop = threading.Event()
@@ -63,6 +68,7 @@ class Training:
         self._saved_s: float | None = None
         self._due_s = 0.0
         self._reported_s = float("-inf")
+        self._steps = _StepTimes()
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -74,7 +80,7 @@ class Training:
     ) -> None:
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
-        self._reporter.close()
+        self.reporter.close()
 
     @property
     def is_stopping(self) -> bool:
@@ -132,16 +138,28 @@ class Training:
         self._due_s = self._clock() + self._every_s
         self._tell(done, stop)
         while done < stop:
+            began_s = self._clock()
             yield done
             done += 1
+            self._steps.add_step(self._clock() - began_s)
             ends = self._agree(self.is_stopping)
             if ends or done == stop or self._agree(self._clock() >= self._due_s):
                 self.save(done)
                 self._reported_s = float("-inf")
             self._tell(done, stop)
             if ends and done < stop:
-                self._reporter.close()
+                self.reporter.close()
                 raise SystemExit(ENDED_BY_SIGTERM)
+
+    @contextmanager
+    def communicating(self) -> Iterator[None]:
+        """Around what waits for other ranks, such as an all-reduce: the pod then reports which part of its time that
+        is. The rank that waits least is the one that the others wait for."""
+        began_s = self._clock()
+        try:
+            yield
+        finally:
+            self._steps.add_communication(self._clock() - began_s)
 
     def save(self, step: int) -> None:
         """Now, whenever it is due."""
@@ -154,7 +172,7 @@ class Training:
         now_s = self._clock()
         if now_s - self._reported_s >= _TELL_S:
             self._reported_s = now_s
-            self._reporter.tell(Progress(done, stop, self._saved_s))
+            self.reporter.tell(Progress(done, stop, self._saved_s, *self._steps.taken()))
 
     def _wait(self, is_so: Callable[[], bool]) -> bool:
         ends_s = self._clock() + _PATIENCE_S
@@ -168,6 +186,31 @@ class Training:
         self._stop.set()
         if callable(self._before):
             self._before(number, frame)
+
+
+class _StepTimes:
+    """Sums of the steps since the last report. A clock that was set back adds nothing."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._step_s = self._communication_s = 0.0
+        self._is_measured = False
+
+    def add_step(self, seconds: float) -> None:
+        self._count += 1
+        self._step_s += max(0.0, seconds)
+
+    def add_communication(self, seconds: float) -> None:
+        self._is_measured = True
+        self._communication_s += max(0.0, seconds)
+
+    def taken(self) -> tuple[float | None, float | None]:
+        """The mean time of a step and the part of it that was communication, since the last call."""
+        step_s = self._step_s / self._count if self._count else None
+        has_share = self._is_measured and self._step_s > 0
+        share = min(1.0, self._communication_s / self._step_s) if has_share else None
+        self._count, self._step_s, self._communication_s = 0, 0.0, 0.0
+        return step_s, share
 
 
 def _agree_by_torch(mine: bool) -> bool:

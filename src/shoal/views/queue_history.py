@@ -47,7 +47,7 @@ def queue_history(workloads: Iterable[WorkloadFacts]) -> QueueHistory:
     waited: dict[str, list[float]] = {}
     preemptions = []
     for one in workloads:
-        seconds = _waited_s(one)
+        seconds = waited_s(one)
         if seconds is not None and one.cluster_queue:
             waited.setdefault(one.cluster_queue, []).append(seconds)
         found = one.preemption
@@ -68,7 +68,7 @@ def percentile(values: Iterable[float], percent: int) -> float:
     return found[max(0, ceil(len(found) * percent / 100) - 1)]
 
 
-def _waited_s(one: WorkloadFacts) -> float | None:
+def waited_s(one: WorkloadFacts) -> float | None:
     """From its creation, or from when it was queued again, until it got quota; None where a time cannot be read."""
     try:
         start, end = (datetime.fromisoformat(text) for text in (one.requeued or one.created, one.reserved))

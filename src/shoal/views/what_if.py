@@ -1,17 +1,37 @@
-"""Compares what becomes of the pods that wait now with what would become of them under a proposal."""
+"""Declares proposals, and compares what becomes of the pods that wait now with what would become of them under one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import get_args, get_type_hints
 
 import msgspec
 
+from shoal.api.kueue.cluster_queues import ClusterQueuePreemption, ClusterQueueSpec
 from shoal.views.decision import Decision
 from shoal.views.queue_diff import Comparison
 
+QUEUE_POLICIES: Mapping[str, tuple[str, ...]] = {
+    "queueingStrategy": get_args(get_type_hints(ClusterQueueSpec)["queueing_strategy"]),
+    "preemption.withinClusterQueue": get_args(get_type_hints(ClusterQueuePreemption)["within_cluster_queue"]),
+    "preemption.reclaimWithinCohort": get_args(get_type_hints(ClusterQueuePreemption)["reclaim_within_cohort"]),
+    "fairSharing.weight": (),
+}
+"""Field of a ClusterQueue's spec -> the values that it may have; none are listed for a number."""
+
+
+class QueuePolicyChange(msgspec.Struct, frozen=True):
+    """Another value of a field of a ClusterQueue that decides who goes first."""
+
+    queue: str
+    field: str
+    """One of `QUEUE_POLICIES`."""
+    value: str
+
 
 class Proposal(msgspec.Struct, frozen=True):
-    """Another quota, more nodes, or both."""
+    """Another quota, more nodes, another policy, or several of these."""
 
     queue: str = ""
     """The ClusterQueue whose quota is another."""
@@ -21,10 +41,35 @@ class Proposal(msgspec.Struct, frozen=True):
     """As a quantity: `16`."""
     nodes: str = ""
     """As for `shoal up --nodes`: `2xp5.48xlarge`."""
+    policies: tuple[QueuePolicyChange, ...] = ()
+    fair_sharing: str = ""
+    """`on` or `off`: whether Kueue's fair sharing decides; empty for no change."""
+    placement: str = ""
+    """The policy that places pods, as for `shoal decide --policy`."""
+    discipline: str = ""
+    """Whose queues decide, as for `shoal decide --discipline`."""
 
     @property
     def is_empty(self) -> bool:
-        return not self.quota and not self.nodes
+        return self == Proposal(self.queue, self.flavor, self.resource)
+
+
+def proposal_command(proposal: Proposal) -> str:
+    """The command that prints the answer, with all that is proposed in its flags."""
+    words = ["shoal", "what-if"]
+    if proposal.quota:
+        words += ["--quota", f"{proposal.queue}/{proposal.flavor}/{proposal.resource}={proposal.quota}"]
+    if proposal.nodes:
+        words += ["--add-nodes", proposal.nodes]
+    for one in proposal.policies:
+        words += ["--queue-policy", f"{one.queue}:{one.field}={one.value}"]
+    for flag, value in (
+        ("--fair-sharing", proposal.fair_sharing),
+        ("--placement", proposal.placement),
+        ("--discipline", proposal.discipline),
+    ):
+        words += [flag, value] if value else []
+    return shlex.join(words)
 
 
 class PodChange(msgspec.Struct, frozen=True):
@@ -39,15 +84,15 @@ class PodChange(msgspec.Struct, frozen=True):
         return self.name.partition("/")[0]
 
 
-class WhatIfAnswer(msgspec.Struct, frozen=True):
+class WhatIfAnswer(msgspec.Struct, frozen=True, rename="camel"):
     queues: Comparison | None
     """As `shoal queue diff` prints it; None for a cluster without queues of Kueue."""
     pods: Sequence[PodChange]
     """Those whose place or reason would be another."""
     unchanged: int
     added_nodes: int = 0
-    command: str = ""
-    """What would change the quota."""
+    commands: Sequence[str] = ()
+    """What would change the queues so."""
     notes: Sequence[str] = ()
 
 

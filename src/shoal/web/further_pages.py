@@ -15,12 +15,13 @@ from shoal.cost.prices.machine_prices import machine_prices
 from shoal.cost.prices.price_file import PriceFile
 from shoal.units.errors import ShoalError, UserError, one_line
 from shoal.views.active_alerts import AlertsAnswer
+from shoal.views.job_history import JobSubject
 from shoal.views.node_groups import NodeGroup, node_groups
 from shoal.views.scale_plan import PoolView
 from shoal.web.alerts_page import AlertsPage
 from shoal.web.capacity_page import CapacityPage
 from shoal.web.cost_page import CostPage
-from shoal.web.history_answers import CostQuestion, Histories
+from shoal.web.history_answers import CostQuestion, Histories, JobHistory
 from shoal.web.kept_answers import KeptAnswers
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import WebPage
@@ -74,6 +75,14 @@ class FurtherPages:
             case "what-if":
                 return await self._what_if_page(viewing)
         return None
+
+    async def job_history(self, subject: JobSubject) -> JobHistory:
+        if self._sources.histories is None:
+            return JobHistory(fault=_NO_HISTORY)
+        try:
+            return await self._sources.histories.job(subject)
+        except ShoalError as error:
+            return JobHistory(fault=one_line(str(error)))
 
     async def degrees(self) -> dict[str, list[float | None]]:
         """Of each GPU of each node, in order, as it was measured last; empty where nothing is known."""

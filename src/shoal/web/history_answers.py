@@ -11,6 +11,7 @@ import msgspec
 from shoal.cost.budgets import BudgetLine
 from shoal.cost.report import GroupTotal
 from shoal.units.calendar_windows import TimeWindow
+from shoal.views.job_history import JobSubject, PodAttempt
 from shoal.views.timelines import GangTimeline, PodUse
 from shoal.web.permitted_history import Namespaces
 
@@ -52,6 +53,15 @@ class TimelineAnswer(msgspec.Struct, frozen=True):
     notes: Sequence[str] = ()
 
 
+class JobHistory(msgspec.Struct, frozen=True):
+    """What a history knows of one job; `fault` where it knows nothing."""
+
+    attempts: Sequence[PodAttempt] = ()
+    all_attempts: int = 0
+    notes: Sequence[str] = ()
+    fault: str = ""
+
+
 class Histories(Protocol):
     """All raise ShoalError where there is no history, or a price is missing."""
 
@@ -66,5 +76,9 @@ class Histories(Protocol):
         ...
 
     async def timeline_namespaces(self, window: str) -> Collection[str]: ...
+
+    async def job(self, subject: JobSubject) -> JobHistory:
+        """Of the last 7 days. The caller has checked that the viewer may list its namespace."""
+        ...
 
     async def timelines(self, window: str, seen: Namespaces) -> TimelineAnswer: ...

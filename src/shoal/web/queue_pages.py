@@ -9,6 +9,7 @@ from statistics import median
 
 import msgspec
 
+from shoal.engine.from_api.queues.wait_slo import WaitSlo
 from shoal.views.dashboard.facts import DashboardFacts, QueueDetail, QueueFacts, QuotaFacts, WorkloadFacts
 from shoal.views.dashboard.lists import in_units, quota_cells
 from shoal.views.dashboard.words import age, amount, seconds_since
@@ -27,8 +28,6 @@ PATH = "/queues"
 _KINDS = {"cohort": "cohort", "clusterQueue": "cluster queue", "localQueue": "local queue"}
 _BAR_WIDTH = 120.0
 _MOST_DEPTH = 8
-_SLOW_S = 1800
-"""Of the alert QueueAdmissionSlow."""
 
 
 class ShownQueues(msgspec.Struct, frozen=True):
@@ -51,7 +50,7 @@ class QueuePages:
         tables = [self._tree(tree, facts)] if tree is not None else []
         tables += [self._list(listed)] if listed or not tables else []
         if shown.history.waits:
-            tables.append(self._waits(shown.history))
+            tables.append(self._waits(shown.history, facts))
         if shown.history.preemptions:
             tables += [self._between(shown.history), self._preempted(shown.history, shown.viewer, facts)]
         fault = shown.fault
@@ -69,7 +68,8 @@ class QueuePages:
         kind = queue.kind if queue.kind == "ClusterQueue" else f"{queue.kind} queue"
         above = f"{'cohort' if queue.kind == 'ClusterQueue' else 'below'} {queue.parent}" if queue.parent else ""
         fault = element("p", f"It admits nothing: {queue.fault}", class_="fault") if queue.fault else None
-        head = joined((element("h1", f"{kind} ", queue.name), element("p", above) if above else None, fault))
+        goal = _goal(queue) if queue.kind == "ClusterQueue" else None
+        head = joined((element("h1", f"{kind} ", queue.name), element("p", above) if above else None, goal, fault))
         tables = [self._quotas(queue)]
         if detail.gangs or queue.kind != "ClusterQueue":
             tables.append(gangs_table(facts, detail.gangs, self._addressed("shoal get gangs -A")))
@@ -112,17 +112,24 @@ class QueuePages:
         empty = "The cluster has no queues of Kueue, Volcano or KAI that are in use."
         return DataTable("queues", "Queues", self._addressed("shoal queue"), headings, rows, empty)
 
-    def _waits(self, history: QueueHistory) -> DataTable:
-        names = [("queue", False), ("got quota", True), ("P50", True), ("P95", True), ("against 30 min", False)]
+    def _waits(self, history: QueueHistory, facts: DashboardFacts) -> DataTable:
+        names = [
+            ("queue", False),
+            ("got quota", True),
+            ("P50", True),
+            ("P95", True),
+            ("SLO", True),
+            ("P95 and SLO", False),
+        ]
+        goals = {queue.name: queue.wait_slo for queue in facts.queues if queue.kind == "ClusterQueue"}
         rows = [
             [
                 TableCell(queue, address("queue", "ClusterQueue", queue)),
                 TableCell(f"{wait.admitted:,}"),
                 TableCell(span(wait.p50_s)),
                 TableCell(span(wait.p95_s)),
-                TableCell(
-                    "longer" if wait.p95_s > _SLOW_S else "within", style="fault" if wait.p95_s > _SLOW_S else "runs"
-                ),
+                TableCell(span(goals.get(queue, WaitSlo()).seconds)),
+                _against(wait.p95_s, goals.get(queue, WaitSlo())),
             ]
             for queue, wait in sorted(history.waits.items())
         ]
@@ -243,6 +250,20 @@ def _use(line: QuotaLine) -> Markup | None:
     ]
     label = f"{100 * line.used / line.nominal:.0f} % of the nominal quota"
     return element("svg", *drawn, width=_BAR_WIDTH, height=10, role="img", aria_label=label)
+
+
+def _goal(queue: QueueFacts) -> Markup:
+    words = f"95 of 100 workloads should get quota within {span(queue.wait_slo.seconds)}."
+    if not queue.wait_slo.fault:
+        return element("p", words)
+    return element("p", f"{words} The annotation is not used: {queue.wait_slo.fault}", class_="waits")
+
+
+def _against(p95_s: float, goal: WaitSlo) -> TableCell:
+    is_longer = p95_s > goal.seconds
+    words = "longer than the SLO" if is_longer else "within the SLO"
+    style = "fault" if is_longer else "waits" if goal.fault else "runs"
+    return TableCell(f"{words}; {goal.fault}" if goal.fault else words, style=style)
 
 
 def _waits(facts: DashboardFacts) -> dict[str, tuple[str, str]]:

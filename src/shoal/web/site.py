@@ -16,13 +16,16 @@ from shoal.views.dashboard.colours import Colours
 from shoal.views.dashboard.facts import (
     DashboardFacts,
     GangDetail,
+    JobDetail,
     NodeDetail,
     PageSubject,
     PodDetail,
     QueueDetail,
 )
+from shoal.views.job_history import JobSubject
 from shoal.web.fleet_page import FleetPage
 from shoal.web.further_pages import FurtherPages, FurtherSources
+from shoal.web.history_answers import JobHistory
 from shoal.web.kept_answers import KeptAnswers
 from shoal.web.markup import Markup, element, joined
 from shoal.web.node_page import NodePage
@@ -38,6 +41,7 @@ _TREE_S = 5.0
 _MOST_FACTS = 64
 _EXPLAINED = frozenset({"job", "workload", "deployment", "statefulset", "pod", "gang"})
 _PROPOSALS = "what-if"
+_OF_OTHERS = "Your account may not list pods in this namespace."
 _AGES_S = 15.0
 """After this time the ages on a page are written again, also where the cluster has not changed."""
 
@@ -96,6 +100,9 @@ class Site:
         if isinstance(facts.detail, NodeDetail):
             degrees = await self._further.degrees()
             return self._node.page(facts, facts.detail, degrees.get(facts.detail.tile.node.name, ()))
+        job = await self._job(facts, parts, token)
+        if job is not None:
+            return job
         return self._of_subject(facts, parts, path)
 
     async def hover(self, name: str, token: str) -> Markup | None:
@@ -145,16 +152,27 @@ class Site:
         shown = None if tree is None else permitted_tree(tree, viewer)
         return self._queues.page(facts, ShownQueues(shown, fault, self._source.queue_history(), viewer))
 
-    def _of_subject(self, facts: DashboardFacts, parts: list[str], path: str) -> WebPage:
+    async def _job(self, facts: DashboardFacts, parts: list[str], token: str) -> WebPage | None:
+        """None for what is no workload."""
         detail = facts.detail
-        if isinstance(detail, QueueDetail):
-            return self._queues.one(facts, detail)
+        is_known = isinstance(detail, GangDetail | PodDetail | JobDetail)
+        if len(parts) != 3 or parts[0] not in _EXPLAINED or not (is_known or parts[0] not in ("pod", "gang")):
+            return None
+        subject = JobSubject(*parts)
+        viewer = await self.viewer(token, {subject.namespace})
+        sees = viewer.sees(subject.namespace)
+        history = await self._further.job_history(subject) if sees else JobHistory(fault=_OF_OTHERS)
         if isinstance(detail, GangDetail):
-            return self._workloads.gang(facts, detail)
+            return self._workloads.gang(facts, detail, history)
         if isinstance(detail, PodDetail):
-            return self._workloads.pod(facts, detail)
-        if len(parts) == 3 and parts[0] in _EXPLAINED - {"pod", "gang"}:
-            return self._workloads.other(*parts)
+            return self._workloads.pod(facts, detail, history)
+        if isinstance(detail, JobDetail):
+            return self._workloads.job(facts, detail, history)
+        return self._workloads.other(subject, history)
+
+    def _of_subject(self, facts: DashboardFacts, parts: list[str], path: str) -> WebPage:
+        if isinstance(facts.detail, QueueDetail):
+            return self._queues.one(facts, facts.detail)
         words = " ".join(parts[:1]) or "page"
         text = joined(
             (
@@ -187,6 +205,8 @@ def _subject(parts: list[str]) -> PageSubject | None:
             return PageSubject("queue", f"{kind}/{name}")
         case ["pod", namespace, name]:
             return PageSubject("pod", f"{namespace}/{name}")
+        case ["job", namespace, name]:
+            return PageSubject("job", f"{namespace}/{name}")
         case ["gang", namespace, name]:
             return PageSubject("gang", f"{namespace}/{name}")
     return None

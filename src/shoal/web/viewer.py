@@ -21,6 +21,7 @@ from shoal.views.dashboard.facts import (
     GangDetail,
     GangFacts,
     GpuSlot,
+    JobDetail,
     NodeDetail,
     PodDetail,
     QueueDetail,
@@ -77,6 +78,8 @@ def namespaces_of(facts: DashboardFacts) -> set[str]:
         found.add(facts.detail.pod.namespace)
     if isinstance(facts.detail, GangDetail):
         found |= {_namespace(facts.detail.gang.name), *(pod.namespace for pod in facts.detail.pods)}
+    if isinstance(facts.detail, JobDetail):
+        found.add(facts.detail.namespace)
     return found - {""}
 
 
@@ -139,7 +142,13 @@ class PermittedFacts:
         if isinstance(detail, GangDetail):
             pods = [pod for pod in detail.pods if viewer.sees(pod.namespace)]
             gangs = _gangs([detail.gang], viewer)
-            return structs.replace(detail, gang=gangs[0], pods=pods) if gangs else None
+            if not gangs:
+                return None
+            return structs.replace(detail, gang=gangs[0], pods=pods, workload=_quota_of(detail, viewer))
+        if isinstance(detail, JobDetail):
+            pods = [_waiting(pod, viewer) for pod in detail.pods]
+            found = structs.replace(detail, pods=pods, workload=_quota_of(detail, viewer))
+            return found if viewer.sees(detail.namespace) else None
         if isinstance(detail, QueueDetail):
             if not viewer.lists_queues:
                 return None
@@ -168,6 +177,11 @@ def _nodes(nodes: Iterable[TreeNode], viewer: Viewer) -> list[TreeNode]:
 
 def _seen(workloads: Sequence[WorkloadFacts], viewer: Viewer) -> list[WorkloadFacts]:
     return [one for one in workloads if viewer.sees_workloads(one.namespace)]
+
+
+def _quota_of(detail: GangDetail | JobDetail, viewer: Viewer) -> WorkloadFacts | None:
+    one = detail.workload
+    return one if one is not None and viewer.sees_workloads(one.namespace) else None
 
 
 def _has_events(viewer: Viewer) -> bool:

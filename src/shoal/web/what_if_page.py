@@ -1,4 +1,5 @@
-"""The page of proposals: another quota or more nodes, and what would become of workloads and pods, beside what will.
+"""The page of proposals: another quota, more nodes or another policy, and what would become of workloads and pods,
+beside what will.
 
 Nothing is changed in the cluster: the proposal is in the address of the page, so that it can be sent to others.
 """
@@ -10,11 +11,19 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from shoal.engine.profile import POLICIES
 from shoal.units.errors import one_line
 from shoal.views.dashboard.facts import DashboardFacts
 from shoal.views.dashboard.words import plural
 from shoal.views.queue_diff import KINDS, QueueChange, fate_words
-from shoal.views.what_if import PodChange, Proposal, WhatIfAnswer
+from shoal.views.what_if import (
+    QUEUE_POLICIES,
+    PodChange,
+    Proposal,
+    QueuePolicyChange,
+    WhatIfAnswer,
+    proposal_command,
+)
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import WebPage
 from shoal.web.permitted_history import Namespaces
@@ -25,16 +34,33 @@ PATH = "/what-if"
 _LONGEST = 400
 _BETWEEN = "|"
 """Between queue, flavor and resource in the value of a choice; no name has it."""
-_SNAPSHOT = "shoal snapshot --file now.json"
-_DIFF, _DECIDE = "shoal queue diff -f now.json -f proposed.yaml", "shoal decide -f now.json -f more-nodes.yaml"
+_POLICY_FIELDS = {
+    "ordering": "queueingStrategy",
+    "within": "preemption.withinClusterQueue",
+    "reclaim": "preemption.reclaimWithinCohort",
+    "weight": "fairSharing.weight",
+}
+"""Parameter of the address -> field of the ClusterQueue."""
+_LABELS = {
+    "queueingStrategy": "Order of its workloads",
+    "preemption.withinClusterQueue": "Preemption within it",
+    "preemption.reclaimWithinCohort": "Reclaim in the cohort",
+    "fairSharing.weight": "Fair sharing weight",
+}
+_DISCIPLINES = (("kueue", "Kueue"), ("fairshare", "KAI"), ("volcano", "Volcano"))
 
 
 def proposal_of(query: Mapping[str, str]) -> Proposal:
     """Of an address; what is missing is empty."""
     of, _, _ = query.get("of", "").partition("\n")
     queue, flavor, resource = (*of.split(_BETWEEN, 2), "", "", "")[:3]
-    quota, nodes = (one_line(query.get(name, "").strip())[:_LONGEST] for name in ("quota", "nodes"))
-    return Proposal(queue, flavor, resource, quota, nodes)
+    changed = _value(query, "queue")
+    values = {field: _value(query, name) for name, field in _POLICY_FIELDS.items()}
+    policies = tuple(QueuePolicyChange(changed, field, value) for field, value in values.items() if changed and value)
+    quota, nodes, fair, placement, discipline = (
+        _value(query, name) for name in ("quota", "nodes", "fair", "placement", "discipline")
+    )
+    return Proposal(queue, flavor, resource, quota, nodes, policies, fair, placement, discipline)
 
 
 def what_if_address(proposal: Proposal) -> str:
@@ -42,7 +68,18 @@ def what_if_address(proposal: Proposal) -> str:
         return PATH
     of = _BETWEEN.join((proposal.queue, proposal.flavor, proposal.resource))
     words = {"of": of if proposal.quota else "", "quota": proposal.quota, "nodes": proposal.nodes}
+    words["queue"] = next((one.queue for one in proposal.policies), "")
+    words |= {name: _policy_value(proposal, field) for name, field in _POLICY_FIELDS.items()}
+    words |= {"fair": proposal.fair_sharing, "placement": proposal.placement, "discipline": proposal.discipline}
     return f"{PATH}?{urlencode({key: value for key, value in words.items() if value})}"
+
+
+def _value(query: Mapping[str, str], name: str) -> str:
+    return one_line(query.get(name, "").strip())[:_LONGEST]
+
+
+def _policy_value(proposal: Proposal, field: str) -> str:
+    return next((one.value for one in proposal.policies if one.field == field), "")
 
 
 class WhatIfPage:
@@ -52,7 +89,7 @@ class WhatIfPage:
     def page(self, facts: DashboardFacts, proposal: Proposal) -> WebPage:
         """The answer takes a while: the script loads it."""
         path = what_if_address(proposal)
-        words = "Change a quota, add nodes, or both: nothing is changed in the cluster."
+        words = "Propose another quota, more nodes or another policy: nothing is changed in the cluster."
         head = joined((element("h1", "What if"), element("p", words), _form(facts, proposal)))
         parts = {"head": head}
         if not proposal.is_empty:
@@ -69,10 +106,10 @@ class WhatIfPage:
     def answered(self, proposal: Proposal, answer: WhatIfAnswer) -> WebPage:
         """The page of the answer alone, for the script and for CSV."""
         path = what_if_address(proposal)
-        snapshot = self._addressed(_SNAPSHOT)
-        tables = [_pods(answer, f"{snapshot} && {_DECIDE}")]
+        command = self._addressed(proposal_command(proposal))
+        tables = [_pods(answer, command)]
         if answer.queues is not None:
-            tables.insert(0, _queues(answer, f"{snapshot} && {_DIFF}"))
+            tables.insert(0, _queues(answer, command))
         parts = {"summary": _summary(answer), **{f"of-{one.key}": table_markup(one, path) for one in tables}}
         return WebPage("What if", path, parts, "what-if", tables)
 
@@ -93,6 +130,7 @@ def permitted_answer(answer: WhatIfAnswer, seen: Namespaces) -> WhatIfAnswer:
     hidden = len(answer.queues.changes) - len(queues.changes) if answer.queues and queues else 0
     pods = [one for one in answer.pods if one.namespace in seen]
     hidden += len(answer.pods) - len(pods)
+    # Other notes may name objects.
     notes = [f"{hidden:,} other changes are in namespaces that your account may not list"] if hidden else []
     return msgspec.structs.replace(answer, queues=queues, pods=pods, notes=notes)
 
@@ -127,15 +165,44 @@ def _form(facts: DashboardFacts, proposal: Proposal) -> Markup:
         for queue, flavor, resource, quota in _quotas(facts)
     ]
     of = element("select", element("option", "no quota", value=""), *options, id="of", name="of")
-    quota = _field("quota", proposal.quota, "16")
-    nodes = _field("nodes", proposal.nodes, "2xp5.48xlarge")
-    rows = (
-        (element("label", "Quota", for_="of"), of),
-        (element("label", "Nominal quota", for_="quota"), quota),
-        (element("label", "Nodes to add", for_="nodes"), nodes),
+    policies = [
+        (element("label", _LABELS[field], for_=name), _choice_of(name, field, proposal))
+        for name, field in _POLICY_FIELDS.items()
+    ]
+    queues = [(one.name, one.name) for one in facts.queues if one.kind == "ClusterQueue"]
+    changed = next((one.queue for one in proposal.policies), "")
+    fair, placed, ruled = proposal.fair_sharing, proposal.placement, proposal.discipline
+    groups = (
+        ("Quota", [("Quota", "of", of), ("Nominal quota", "quota", _field("quota", proposal.quota, "16"))]),
+        ("Nodes", [("Nodes to add", "nodes", _field("nodes", proposal.nodes, "2xp5.48xlarge"))]),
+        ("Policy of a queue", [("ClusterQueue", "queue", _choice("queue", queues, changed, "no queue"))]),
+        (
+            "Policy of the cluster",
+            [
+                ("Fair sharing", "fair", _choice("fair", [("on", "on"), ("off", "off")], fair)),
+                ("Placement", "placement", _choice("placement", [(one, one) for one in POLICIES], placed)),
+                ("Queues that decide", "discipline", _choice("discipline", _DISCIPLINES, ruled)),
+            ],
+        ),
     )
-    lines = (element("div", *row, class_="field") for row in rows)
+    lines = []
+    for legend, rows in groups:
+        fields = [element("div", element("label", words, for_=name), box, class_="field") for words, name, box in rows]
+        if legend == "Policy of a queue":
+            fields += [element("div", *row, class_="field") for row in policies]
+        lines.append(element("fieldset", element("legend", legend), *fields))
     return element("form", *lines, element("button", "Compare", type="submit"), action=PATH, method="get")
+
+
+def _choice_of(name: str, field: str, proposal: Proposal) -> Markup:
+    value = _policy_value(proposal, field)
+    choices = QUEUE_POLICIES[field]
+    return _choice(name, [(one, one) for one in choices], value) if choices else _field(name, value, "2")
+
+
+def _choice(name: str, choices: Sequence[tuple[str, str]], chosen: str, empty: str = "as now") -> Markup:
+    options = [element("option", words, value=value, selected=value == chosen) for value, words in choices]
+    return element("select", element("option", empty, value=""), *options, id=name, name=name)
 
 
 def _field(name: str, value: str, example: str) -> Markup:
@@ -162,12 +229,12 @@ def _summary(answer: WhatIfAnswer) -> Markup:
         if not answer.queues.complete:
             lines.append("The comparison of queues was cut short: too much happens in it.")
     lines.append(f"waiting pods: {len(answer.pods):,} with another outcome, {answer.unchanged:,} as before")
-    command = None
-    if answer.command:
-        copy = element("button", "copy command", type="button", data_copy=answer.command)
-        command = element("p", "To change it: ", element("code", answer.command), " ", copy)
+    commands = []
+    for command in answer.commands:
+        copy = element("button", "copy command", type="button", data_copy=command)
+        commands.append(element("p", "To change it: ", element("code", command), " ", copy))
     notes = (element("p", note, class_="empty") for note in answer.notes)
-    return joined((element("h2", "Answer"), *(element("p", line) for line in lines), command, *notes))
+    return joined((element("h2", "Answer"), *(element("p", line) for line in lines), *commands, *notes))
 
 
 def _queues(answer: WhatIfAnswer, command: str) -> DataTable:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote as quoted
 
-from shoal.views.dashboard.facts import DashboardFacts, DashboardPod, GangDetail, GangFacts, PodDetail, WorkloadFacts
+from shoal.views.dashboard.facts import (
+    DashboardFacts,
+    DashboardPod,
+    GangDetail,
+    GangFacts,
+    JobDetail,
+    PodDetail,
+    WorkloadFacts,
+)
 from shoal.views.dashboard.lists import reason
 from shoal.views.dashboard.words import age, amount, plural
 from shoal.views.explanation_document import StoryDocument
+from shoal.views.job_history import JobSubject
+from shoal.web.history_answers import JobHistory
+from shoal.web.job_parts import history_notes, history_table, progress_markup, progress_of, progress_table, queue_markup
 from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import WebPage
 from shoal.web.ports import Addressing
@@ -37,7 +48,7 @@ class WorkloadPages:
         parts = {"head": element("h1", "Workloads"), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
         return WebPage("Workloads", PATH, parts, "workloads", tables)
 
-    def pod(self, facts: DashboardFacts, detail: PodDetail) -> WebPage:
+    def pod(self, facts: DashboardFacts, detail: PodDetail, history: JobHistory) -> WebPage:
         pod = detail.pod
         path = subject_address("pod", pod.namespace, pod.name)
         pairs = [("requests", plural(pod.gpus, "GPU"), ""), ("phase", pod.phase, "")]
@@ -54,24 +65,73 @@ class WorkloadPages:
             for event in detail.events
         ]
         command = self._why("pod", pod.namespace, pod.name)
-        table = DataTable("events", "Events", command, headings, rows, "No Event of this pod is known.")
+        events = DataTable("events", "Events", command, headings, rows, "No Event of this pod is known.")
+        job = _JobParts(JobSubject("pod", pod.namespace, pod.name), history, self._addressed)
+        progress, tables = job.of_pods([pod], facts.now_s)
         waits = joined((element("h2", "Waits"), element("p", reason(pod, facts.fleet)))) if _waits(pod) else None
         parts = {
             "subject": joined((element("h1", "Pod ", pod.full_name), _pairs(pairs), waits)),
+            "progress": progress,
             "why": self.why_part(path, command),
-            "of-events": table_markup(table, path),
+            **job.markup(tables, path),
+            "of-events": table_markup(events, path),
         }
-        return WebPage(pod.full_name, path, parts, "workloads", [table])
+        return WebPage(pod.full_name, path, parts, "workloads", [*tables, events])
 
-    def gang(self, facts: DashboardFacts, detail: GangDetail) -> WebPage:
+    def gang(self, facts: DashboardFacts, detail: GangDetail, history: JobHistory) -> WebPage:
         gang = detail.gang
         namespace, _, name = gang.name.partition("/")
         path = subject_address("gang", namespace, name)
         needs = f"{plural(gang.needs, 'pod')} that run together" if gang.needs else ""
-        pods = f"{gang.running:,} running, {gang.waiting:,} waiting, on {plural(gang.nodes, 'node')}"
-        pairs = [("needs", needs, ""), ("pods", pods, ""), ("requests", plural(gang.gpus, "GPU"), "")]
+        counts = f"{gang.running:,} running, {gang.waiting:,} waiting, on {plural(gang.nodes, 'node')}"
+        pairs = [("needs", needs, ""), ("pods", counts, ""), ("requests", plural(gang.gpus, "GPU"), "")]
         pairs += [("queue", gang.queue, "")]
         waits = joined((element("h2", "Waits"), element("p", gang.why))) if gang.why else None
+        pods = self._pods(facts, detail.pods, namespace)
+        job = _JobParts(JobSubject("gang", namespace, name), history, self._addressed)
+        progress, tables = job.of_pods(detail.pods, facts.now_s)
+        parts = {
+            "subject": joined((element("h1", "Gang ", gang.name), _pairs(pairs), waits)),
+            "quota": queue_markup(detail.workload, facts.now_s),
+            "progress": progress,
+            "why": self.why_part(path, self._why("gang", namespace, name)),
+            "of-pods": table_markup(pods, path),
+            **job.markup(tables, path),
+        }
+        return WebPage(gang.name, path, _known(parts), "workloads", [pods, *tables])
+
+    def job(self, facts: DashboardFacts, detail: JobDetail, history: JobHistory) -> WebPage:
+        """Of a Job of Kubernetes whose pods name no gang."""
+        namespace, name = detail.namespace, detail.name
+        path = subject_address("job", namespace, name)
+        active = [pod for pod in detail.pods if pod.phase in ("Pending", "Running")]
+        pairs = [("pods", plural(len(active), "pod"), ""), ("requests", plural(sum(p.gpus for p in active), "GPU"), "")]
+        pods = self._pods(facts, detail.pods, namespace)
+        job = _JobParts(JobSubject("job", namespace, name), history, self._addressed)
+        progress, tables = job.of_pods(detail.pods, facts.now_s)
+        parts = {
+            "subject": joined((element("h1", "Job ", f"{namespace}/{name}"), _pairs(pairs))),
+            "quota": queue_markup(detail.workload, facts.now_s),
+            "progress": progress,
+            "why": self.why_part(path, self._why("job", namespace, name)),
+            "of-pods": table_markup(pods, path),
+            **job.markup(tables, path),
+        }
+        return WebPage(f"{namespace}/{name}", path, _known(parts), "workloads", [pods, *tables])
+
+    def other(self, subject: JobSubject, history: JobHistory) -> WebPage:
+        """Of a Workload and other objects, of which only the explanation and the history are known."""
+        kind, namespace, name = subject.kind, subject.namespace, subject.name
+        path = subject_address(kind, namespace, name)
+        parts = {
+            "subject": element("h1", f"{kind.capitalize()} ", f"{namespace}/{name}"),
+            "why": self.why_part(path, self._why(kind, namespace, name)),
+        }
+        job = _JobParts(subject, history, self._addressed)
+        tables = [] if kind == "workload" else [job.history]
+        return WebPage(f"{namespace}/{name}", path, {**parts, **job.markup(tables, path)}, "workloads", tables)
+
+    def _pods(self, facts: DashboardFacts, pods: Sequence[DashboardPod], namespace: str) -> DataTable:
         headings = [Heading("pod"), Heading("phase"), Heading("GPUs", is_number=True), Heading("age", is_number=True)]
         headings += [Heading("node"), Heading("reason")]
         rows = [
@@ -83,23 +143,10 @@ class WorkloadPages:
                 TableCell(pod.node, address("node", pod.node) if pod.node else ""),
                 TableCell(reason(pod, facts.fleet) if _waits(pod) else ""),
             ]
-            for pod in detail.pods
+            for pod in pods
         ]
         command = self._addressed(f"shoal get pods -n {quoted(namespace)}")
-        table = DataTable("pods", "Pods", command, headings, rows, "The gang has no pods.")
-        parts = {
-            "subject": joined((element("h1", "Gang ", gang.name), _pairs(pairs), waits)),
-            "why": self.why_part(path, self._why("gang", namespace, name)),
-            "of-pods": table_markup(table, path),
-        }
-        return WebPage(gang.name, path, parts, "workloads", [table])
-
-    def other(self, kind: str, namespace: str, name: str) -> WebPage:
-        """Of a Job, a Workload and other objects, of which only the explanation is known."""
-        path = subject_address(kind, namespace, name)
-        head = element("h1", f"{kind.capitalize()} ", f"{namespace}/{name}")
-        command = self._why(kind, namespace, name)
-        return WebPage(f"{namespace}/{name}", path, {"subject": head, "why": self.why_part(path, command)}, "workloads")
+        return DataTable("pods", "Pods", command, headings, rows, "It has no pods.")
 
     def why_part(self, path: str, command: str) -> Markup:
         """The place of the explanation, which takes a while to compute and is loaded by the script."""
@@ -148,6 +195,29 @@ class WorkloadPages:
         ]
         command = self._addressed("shoal get pods -A --field-selector status.phase=Running")
         return DataTable("holders", "Pods that hold GPUs", command, headings, rows, "No pod holds a GPU.")
+
+
+class _JobParts:
+    """What the pages of pods, gangs and Jobs have in common."""
+
+    def __init__(self, subject: JobSubject, history: JobHistory, addressed: Addressing) -> None:
+        self._subject, self._addressed = subject, addressed
+        self._history = history
+        self.history = history_table(subject, history, addressed)
+
+    def of_pods(self, pods: Sequence[DashboardPod], now_s: float) -> tuple[Markup, list[DataTable]]:
+        progress = progress_of(pods, now_s)
+        namespace = quoted(self._subject.namespace)
+        command = self._addressed(f"shoal get pods -n {namespace} -o yaml")
+        return progress_markup(progress), [progress_table(progress, command), self.history]
+
+    def markup(self, tables: Sequence[DataTable], path: str) -> dict[str, Markup]:
+        found = {f"of-{one.key}": table_markup(one, path) for one in tables}
+        return {**found, "history-notes": history_notes(self._history)} if tables else found
+
+
+def _known(parts: Mapping[str, Markup | None]) -> dict[str, Markup]:
+    return {key: markup for key, markup in parts.items() if markup is not None}
 
 
 def gangs_table(facts: DashboardFacts, gangs: Sequence[GangFacts], command: str) -> DataTable:

@@ -32,7 +32,7 @@ def alert_loop(
 ) -> AlertLoop:
     """The alerts that are active are also a document of the telemetry."""
     (context, session), (history, sampler, telemetry) = outside, inside
-    post = partial(_posted, session)
+    post = partial(posted, session)
     receivers: list[AlertReceiver] = [AlertmanagerReceiver(one, post) for one in targets.alertmanagers]
     receivers += [WebhookReceiver(one, post) for one in targets.webhooks]
     receivers += [EventReceiver(context)] if targets.has_events else []
@@ -43,7 +43,7 @@ def alert_loop(
     return loop
 
 
-async def _posted(session: aiohttp.ClientSession, address: str, body: bytes) -> None:
+async def posted(session: aiohttp.ClientSession, address: str, body: bytes) -> None:
     """Redirects are not followed: they would carry what the alerts say elsewhere. Raises OSError or TimeoutError."""
     import aiohttp
 

@@ -39,10 +39,10 @@ def start_history(
         from shoal.store.history.history import open_history
         from shoal.wiring.served_costs import PriceFigures
 
-        history = open_history(folder)
+        history = open_history(folder, choice.retention)
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
-                recorder = HistoryRecorder(context, history, served)
+                recorder = HistoryRecorder(context, history, served, tasks.is_urgent)
                 sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
                 prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings)
                 if telemetry is not None:

@@ -68,6 +68,10 @@ class ProcessTasks:
         """The number of objects in the work queues of each controller."""
         return [(one.name, sum(map(len, one.lines))) for one in self._contexts if one.lines]
 
+    def is_urgent(self) -> bool:
+        """Whether a controller does what other work has to wait for."""
+        return any(one.events.gives_way for one in self._contexts)
+
     def inner(self, enter: Callable[[ProcessTasks], Api]) -> ProcessTasks:
         """Tasks with a shorter life time and caches of their own, with the same server. `enter` makes their client,
         which is closed with them."""

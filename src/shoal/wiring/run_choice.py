@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +22,9 @@ from shoal.operator.components.facts import OperatorSettings
 from shoal.policy.admission_rules.modes import RuleModes, modes_of
 from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
+
+if TYPE_CHECKING:
+    from shoal.store.history.samples import Retention
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
 POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
@@ -66,6 +70,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """That of the management cluster of Cluster API; None: the cluster itself."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
+    retention: Retention | None = None
+    """How long the history keeps what; None for the defaults."""
     costs: CostSettings = CostSettings()
     cost_address: tuple[str, int] | None = None
     """Where OpenCost's API is served from the history: host and port."""

@@ -9,8 +9,9 @@ import pytest
 from build.manifests import Object, pod, thing
 from build.ready_clusters import LABELS, METRICS, bare, checked_items, program, ready
 from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
+from shoal.policy.kinds import DEPLOYMENT
 from shoal.policy.readiness.checklist import SECTIONS, check_ids, readiness
-from shoal.policy.readiness.outcomes import ReadinessFacts, passed
+from shoal.policy.readiness.outcomes import ReadinessFacts, RecordedHistory, passed
 
 _ONLY_BY_HAND = {"device-files", "storage-bandwidth", "spot-strategy", "commitments"}
 """What no object of a cluster can show."""
@@ -202,6 +203,24 @@ def test_a_version_that_is_no_number_is_for_a_person() -> None:
 def test_utilization_is_compared_with_its_target(use: int, state: str) -> None:
     found = checked_items(*ready(), metrics=METRICS.replace(" 74", f" {use}"))["utilization"]
     assert found.state == state
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "until_ms", "state", "words"),
+    [
+        pytest.param(0, 1_000_000, "pass", "since 1970-01-01T00:00:00Z, in /h", id="a history that goes on passes"),
+        pytest.param(0, 600_000, "fail", "no record after 1970-01-01T00:10:00Z", id="one that has ended fails"),
+        pytest.param(None, None, "fail", "has no record yet", id="an empty one fails"),
+    ],
+)
+def test_a_history_beside_the_cluster_records_costs(
+    since_ms: int | None, until_ms: int | None, state: str, words: str
+) -> None:
+    history = RecordedHistory("/h", since_ms, until_ms, 1_000_000)
+    facts = ReadinessFacts(DiagnosedCluster(bare(), (DEPLOYMENT,)), history=history)
+    item = {one.id: one for one in readiness(facts).items}["idle-cost"]
+    assert item.state == state
+    assert words in item.evidence[0]
 
 
 def test_safe_corrections_refuse_nothing() -> None:

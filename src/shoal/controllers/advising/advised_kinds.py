@@ -30,6 +30,7 @@ from shoal.client.kind import (
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
     SERVICES,
     STATEFUL_SETS,
     VOLUME_CLAIMS,
@@ -38,7 +39,6 @@ from shoal.client.kind import (
 from shoal.policy.kinds import GroupKind
 from shoal.store.queues.job_parts import JOB_KINDS
 
-RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
 WORKFLOWS = Kind("argoproj.io", "v1alpha1", "workflows", "Workflow")
 PIPELINES = Kind("tekton.dev", "v1", "pipelines", "Pipeline")

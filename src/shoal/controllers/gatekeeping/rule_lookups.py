@@ -19,6 +19,7 @@ from shoal.client.kind import (
     NAMESPACES,
     NODES,
     PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
     SERVICE_ACCOUNTS,
     SERVICES,
     VOLUME_CLAIMS,
@@ -30,7 +31,6 @@ from shoal.policy import kinds
 from shoal.policy.advice import AdvisedNode
 from shoal.policy.kinds import GroupKind
 
-RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 _KEPT: Final[Mapping[GroupKind, Kind]] = {
     kinds.NAMESPACE: NAMESPACES,
     kinds.PRIORITY_CLASS: PRIORITY_CLASSES,

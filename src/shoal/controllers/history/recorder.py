@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -42,9 +42,12 @@ from shoal.store.history.pod_rows import (
 from shoal.store.history.samples import DeviceSample
 
 _log = logging.getLogger("shoal.history")
-_INTERVAL_S, _BUSY_S = 10.0, 0.1
+_INTERVAL_S, _BUSY_S, _GIVING_WAY_S = 10.0, 0.1, 2.0
+"""Between two rounds: when nothing is left, while changes are left, and while bindings wait for the processor."""
 _AT_ONCE = 40
 """Pods that are read before other tasks run: a few milliseconds."""
+_MOST_LEFT = 100_000
+"""Changes that are kept while bindings go first."""
 _COMPACTED_S = 60.0
 _SHORTEST_GAP_MS = 15_000
 """A restart that takes less is a failover: watches have seen the changes between."""
@@ -61,8 +64,16 @@ class _Gone(NamedTuple):
 class HistoryRecorder:
     """`history` is opened by the caller, who closes it after `run` has ended."""
 
-    def __init__(self, context: Context, history: UsageHistory, served: Served | None = None) -> None:
-        """`served`: without it, devices of claims are not recorded."""
+    def __init__(
+        self,
+        context: Context,
+        history: UsageHistory,
+        served: Served | None = None,
+        is_urgent: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`served`: without it, devices of claims are not recorded. `is_urgent`: whether bindings of this process wait
+        for the processor."""
+        self._is_urgent = is_urgent
         self.name = context.name
         self._context = context
         self._history = history
@@ -103,7 +114,7 @@ class HistoryRecorder:
         try:
             while True:
                 is_done = self.record()
-                await self._context.clock.sleep(_INTERVAL_S if is_done else _BUSY_S)
+                await self._context.clock.sleep(_INTERVAL_S if is_done else self._pause_s())
         finally:
             # What was seen is stored; the next recorder continues from there.
             while not self.record():
@@ -139,6 +150,11 @@ class HistoryRecorder:
             self._created.clear()
         self._compact(now)
         return is_done
+
+    def _pause_s(self) -> float:
+        """Moments come from the objects, so what is recorded later is as exact."""
+        is_late = len(self._dirty) + len(self._gone) > _MOST_LEFT
+        return _GIVING_WAY_S if self._is_urgent() and not is_late else _BUSY_S
 
     def machines(self) -> list[Machine]:
         """Those that there are now."""

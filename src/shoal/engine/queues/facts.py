@@ -99,6 +99,8 @@ class ClusterQueueFacts(msgspec.Struct, frozen=True):
     weight: float = 1.0
     by_usage: bool = False
     """Admission fair sharing: local queues that used less come first."""
+    wait_slo_s: float = 1800.0
+    """Within which time workloads should get quota; for metrics alone."""
 
 
 class CohortFacts(msgspec.Struct, frozen=True):

@@ -27,6 +27,7 @@ OBSERVER_PART, OBSERVER = "observer", "shoal-observer"
 HISTORY_PART, HISTORY = "history", "shoal-history"
 """HISTORY is also the name of the claim, and of the Lease of the process that records."""
 HISTORY_FOLDER = "/var/lib/shoal/history"
+PRICES_FOLDER, PRICES_KEY = "/etc/shoal-prices", "prices.yaml"
 METRICS_PORT, WEBHOOK_PORT = 8080, 9443
 _USER = 65532
 _DIGEST = "shoal.dev/config-digest"
@@ -129,18 +130,34 @@ def history_deployment(release: Release, values: ChartValues, nodes: int) -> Obj
     has no configuration. The kubelet gives the volume to the group of the program."""
     container = _container(values, image_of(values, release.version), HISTORY_PART)
     container["args"] = ["run", "--controllers", HISTORY_PART, "--history", HISTORY_FOLDER]
-    container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
+    container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}", *_history_arguments(values)]
     # It holds the same nodes and pods as the scheduler.
     container["resources"] = values.get("resources") or scheduler_resources(nodes)
     pod = _pod(values, container, HISTORY, "")
     # The program makes the folder inside of the volume, so that other users cannot read it.
     container["volumeMounts"].append({"name": "history", "mountPath": posixpath.dirname(HISTORY_FOLDER)})
-    pod["volumes"].append({"name": "history", "persistentVolumeClaim": {"claimName": HISTORY}})
+    claim = values.get("history.existingClaim") or HISTORY
+    pod["volumes"].append({"name": "history", "persistentVolumeClaim": {"claimName": claim}})
+    if prices := values.get("history.pricesConfigMap"):
+        container["volumeMounts"].append({"name": "prices", "mountPath": PRICES_FOLDER, "readOnly": True})
+        pod["volumes"].append({"name": "prices", "configMap": {"name": prices}})
     pod["securityContext"] |= {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"}
     pod["priorityClassName"] = values.get("priorityClassName")
     deployment = _deployment(release, HISTORY_PART, HISTORY, 1, (pod, {"data": {}}))
     deployment["spec"]["strategy"] = {"type": "Recreate"}
     return deployment
+
+
+def _history_arguments(values: ChartValues) -> list[str]:
+    """The order is that of the chart."""
+    found = []
+    if retention := values.get("history.retention"):
+        found += ["--history-retention", retention]
+    if values.get("history.pricesConfigMap"):
+        found += ["--prices", f"{PRICES_FOLDER}/{PRICES_KEY}"]
+    if values.get("alerts.enabled"):
+        found += [word for target in values.get("alerts.to") for word in ("--alerts-to", target)]
+    return found
 
 
 def _deployment(release: Release, part: str, name: str, replicas: int, pod_and_config: tuple[Obj, Obj]) -> Obj:

@@ -9,6 +9,7 @@ from shoal.install.objects.network import history_network
 from shoal.install.objects.permissions import own_permissions
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
+from shoal.policy.alert_targets import read_targets
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.quantity import ZERO, Quantity
 
@@ -21,10 +22,23 @@ def history_objects(release: Release, values: ChartValues, nodes: int) -> list[O
     """Without labels. Raises UserError for a wrong size."""
     return [
         *own_permissions(HISTORY_PART, HISTORY, release.namespace),
-        _claim(release, values),
+        *([] if values.get("history.existingClaim") else [_claim(release, values)]),
         *history_network(release, values),
         history_deployment(release, values, nodes),
     ]
+
+
+def check_alerts(values: ChartValues) -> None:
+    """Raises UserError for alerts that cannot be evaluated, or cannot be sent."""
+    if not values.get("alerts.enabled"):
+        return
+    if not values.get("history.enabled"):
+        what = "alerts are evaluated beside the history"
+        raise UserError(what, where=Where(path="alerts.enabled"), fix="set history.enabled to true")
+    try:
+        read_targets(str(one) for one in values.get("alerts.to"))
+    except UserError as error:
+        raise UserError(error.what, where=Where(path="alerts.to"), fix=error.fix) from None
 
 
 def _claim(release: Release, values: ChartValues) -> Obj:

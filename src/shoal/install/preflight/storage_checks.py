@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 def storage_findings(facts: ClusterFacts, values: ChartValues, release: Release) -> Iterator[Finding]:
-    if not values.get("history.enabled") or values.get("observe.enabled"):
+    if not values.get("history.enabled") or values.get("observe.enabled") or values.get("history.existingClaim"):
         return
     if facts.history_claim is not None:
         yield from _kept_claim(facts.history_claim, values, release)

@@ -20,14 +20,17 @@ from shoal.policy.readiness.outcomes import (
     Outcome,
     ReadinessCheck,
     ReadinessFacts,
+    RecordedHistory,
     failed,
     manual,
     not_applicable,
     passed,
 )
+from shoal.units.calendar_windows import rfc3339
 from shoal.units.durations import DurationError, nanoseconds
 
 _MOST_S = 30
+_STALE_MS = 5 * 60_000
 _NS = 10**9
 DASHBOARD_LABEL = "grafana_dashboard"
 _PANELS = (
@@ -134,12 +137,25 @@ def _idle_cost(facts: ReadinessFacts) -> Outcome:
     ]
     if tools or own:
         return passed(f"costs are recorded by {name_list([*own, *tools])}")
+    if facts.history is not None:
+        return _of_history(facts.history)
     return manual(
         "no program in the cluster is seen to record costs; Shoal may run outside of it",
         "let Shoal keep a history, which shoal cost reads",
         "shoal run --history FOLDER",
         "shoal cost --window week",
     )
+
+
+def _of_history(history: RecordedHistory) -> Outcome:
+    since, until = history.since_ms, history.until_ms
+    if since is None or until is None:
+        what = f"the history in {history.place} has no record yet"
+    elif history.now_ms - until > _STALE_MS:
+        what = f"the history in {history.place} has no record after {rfc3339(until)}"
+    else:
+        return passed(f"costs are recorded since {rfc3339(since)}, in {history.place}")
+    return failed(what, "start the process that records it: shoal up, or shoal run with --history", "shoal status")
 
 
 def _queue_metrics(facts: ReadinessFacts) -> Outcome:

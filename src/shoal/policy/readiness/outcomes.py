@@ -49,6 +49,16 @@ def not_run(why: str, *commands: str) -> Outcome:
     return Outcome("not run", (why,), commands=commands)
 
 
+class RecordedHistory(msgspec.Struct, frozen=True):
+    """A history of the cluster that was found beside it. Times in milliseconds since 1970."""
+
+    place: str
+    since_ms: int | None
+    """None: nothing was recorded yet."""
+    until_ms: int | None
+    now_ms: int
+
+
 class ReadinessFacts(msgspec.Struct, frozen=True):
     cluster: DiagnosedCluster
     utilization: tuple[float, float] = (65, 85)
@@ -57,6 +67,8 @@ class ReadinessFacts(msgspec.Struct, frozen=True):
     """The least part of the held GPU memory that is used, in percent."""
     smoke: Mapping[str, Outcome] = {}
     """Results of smoke tests, by the id of their check."""
+    history: RecordedHistory | None = None
+    """None where it is not known whether there is one."""
 
 
 class ReadinessCheck(msgspec.Struct, frozen=True):

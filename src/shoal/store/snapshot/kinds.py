@@ -19,7 +19,6 @@ from shoal.client.port import ServedKind
 from shoal.store.queues.job_parts import JOB_KINDS
 
 LIMIT_RANGES = Kind("", "v1", "limitranges", "LimitRange")
-RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is_namespaced=False)
 
 NEEDED = (core.NODES, core.PODS)
@@ -49,7 +48,7 @@ WANTED: tuple[Kind, ...] = (
     others.VOLCANO_QUEUES,
     others.KAI_QUEUES,
     LIMIT_RANGES,
-    RESOURCE_QUOTAS,
+    core.RESOURCE_QUOTAS,
     core.DISRUPTION_BUDGETS,
     core.VOLUME_CLAIMS,
     core.RESOURCE_CLAIM_TEMPLATES,

@@ -15,17 +15,46 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.partial import MetadataOf
 from shoal.client.informers import Informers
 from shoal.client.item import Item
-from shoal.client.kind import NAMESPACES, NODES, PODS, Kind
+from shoal.client.kind import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    RESOURCE_QUOTAS,
+    STATEFUL_SETS,
+    VOLUME_CLAIMS,
+    Kind,
+)
 from shoal.telemetry.kube_state.nodes import namespace_series, node_series
 from shoal.telemetry.kube_state.pods import pod_series
+from shoal.telemetry.kube_state.quotas_and_claims import resource_quota_series, volume_claim_series
 from shoal.telemetry.kube_state.series import Family
+from shoal.telemetry.kube_state.workloads import (
+    daemon_set_series,
+    deployment_series,
+    job_series,
+    replica_set_series,
+    stateful_set_series,
+)
 
 _log = logging.getLogger("shoal.telemetry")
 _READERS: tuple[tuple[Kind, Callable[[Item], Family]], ...] = (
     (PODS, pod_series),
     (NODES, node_series),
     (NAMESPACES, namespace_series),
+    (DEPLOYMENTS, deployment_series),
+    (STATEFUL_SETS, stateful_set_series),
+    (DAEMON_SETS, daemon_set_series),
+    (REPLICA_SETS, replica_set_series),
+    (JOBS, job_series),
+    (RESOURCE_QUOTAS, resource_quota_series),
+    (VOLUME_CLAIMS, volume_claim_series),
 )
+KINDS = tuple(kind for kind, _ in _READERS)
+"""Those that have series."""
 _MARK, _NAME = b"kube-state-metrics", "app.kubernetes.io/name"
 _THERE = "# kube-state-metrics runs in this cluster: its series are not served here\n"
 

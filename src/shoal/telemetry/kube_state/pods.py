@@ -28,10 +28,20 @@ class _ShownContainer(ApiStruct, frozen=True):
     resources: _Resources = _Resources()
 
 
+class _ClaimOf(ApiStruct, frozen=True):
+    claim_name: str = ""
+
+
+class _ShownVolume(ApiStruct, frozen=True):
+    name: str = ""
+    persistent_volume_claim: _ClaimOf | None = None
+
+
 class _ShownPodSpec(ApiStruct, frozen=True):
     node_name: str = ""
     host_network: bool = False
     priority_class_name: str = ""
+    volumes: tuple[_ShownVolume, ...] = ()
     containers: tuple[_ShownContainer, ...] = ()
     init_containers: tuple[_ShownContainer, ...] = ()
 
@@ -106,6 +116,10 @@ def pod_series(item: Item) -> Family:
     for series, moment in (("created", meta.creation_timestamp), ("start_time", status.start_time)):
         if moment is not None:
             add(found, f"kube_pod_{series}", own, moment.timestamp())
+    for volume in spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            claim = ("persistentvolumeclaim", volume.persistent_volume_claim.claim_name)
+            add(found, "kube_pod_spec_volumes_persistentvolumeclaims_info", (*own, ("volume", volume.name), claim))
     _add_containers(found, own, pod)
     return found
 

@@ -10,6 +10,7 @@ from shoal.units.quantity import Quantity
 
 Family = dict[str, list[str]]
 """Lines by the name of the metric."""
+Labels = tuple[tuple[str, str], ...]
 _OTHER = re.compile(r"[^a-zA-Z0-9_]")
 _CAPITAL = re.compile(r"([a-z0-9])([A-Z])")
 _SPECIAL = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -35,11 +36,7 @@ def exported(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def amounts(resources: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
     """Names, units and values. Amounts that cannot be read are left out."""
-    for name, text in resources.items():
-        try:
-            value = Quantity.parse(str(text)).nano / _NANO
-        except UserError:
-            continue
+    for name, value in plain_amounts(resources):
         if name == "cpu":
             unit = "core"
         elif name in _BYTES or name.startswith(("hugepages-", "attachable-volumes-")):
@@ -47,6 +44,15 @@ def amounts(resources: Mapping[str, str]) -> Iterator[tuple[str, str, float]]:
         else:
             unit = "integer"
         yield _OTHER.sub("_", name), unit, value
+
+
+def plain_amounts(resources: Mapping[str, str]) -> Iterator[tuple[str, float]]:
+    """The same with the names that Kubernetes gives to the resources."""
+    for name, text in resources.items():
+        try:
+            yield name, Quantity.parse(str(text)).nano / _NANO
+        except UserError:
+            continue
 
 
 def _small(name: str) -> str:

@@ -20,6 +20,7 @@ from shoal.views.dashboard.facts import (
     Detail,
     EventFacts,
     GangDetail,
+    JobDetail,
     NodeDetail,
     PageSubject,
     PodDetail,
@@ -173,16 +174,22 @@ class ClusterState:
             return NodeDetail(self._tiles.get(subject.name) or self._tile(subject.name), pods)
         if subject.kind == "queue":
             return self.queues.detail(subject.name, self.gangs.all(), self.gangs.refused())
+        namespace, _, name = subject.name.partition("/")
+        workload = self.queues.workload_of(namespace, subject.kind, name)
         if subject.kind == "gang":
             gang = self.gangs.get(subject.name)
             pods = [self._explained(pod) for pod in self.gangs.pods(subject.name)]
-            return None if gang is None else GangDetail(gang, pods)
-        namespace, _, name = subject.name.partition("/")
+            return None if gang is None else GangDetail(gang, pods, workload)
+        if subject.kind == "job":
+            mine = self.gangs.job_pods(subject.name)
+            if mine is None and workload is None:
+                return None
+            return JobDetail(namespace, name, [self._explained(pod) for pod in mine or ()], workload)
         pod = self._pods.get((namespace, name))
         if pod is None:
             return None
-        mine = [event for event in self._events if event.about == f"pod/{name}" and event.namespace == namespace]
-        return PodDetail(self._explained(pod), mine)
+        events = [event for event in self._events if event.about == f"pod/{name}" and event.namespace == namespace]
+        return PodDetail(self._explained(pod), events)
 
     def _tile(self, name: str) -> Tile:
         tile = self._tiles[name] = tile_of(self._nodes[name], self._held.get(name, {}).values())

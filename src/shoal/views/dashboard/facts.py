@@ -11,6 +11,8 @@ from typing import Literal
 
 import msgspec
 
+from shoal.engine.from_api.queues.wait_slo import WaitSlo
+
 Address = tuple[str, str]
 """Namespace and name."""
 
@@ -63,6 +65,10 @@ class DashboardPod(msgspec.Struct, frozen=True):
     """Whether a scheduling gate keeps it back."""
     load: int | None = None
     """How busy its GPUs are, in percent; None where that is unknown."""
+    started: str = ""
+    """When its node took it."""
+    reported: tuple[tuple[str, str], ...] = ()
+    """The annotations in which a training program says how far it is, by their names."""
 
     @property
     def address(self) -> Address:
@@ -132,6 +138,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     admitted: int | None = None
     fault: str = ""
     """Why it admits nothing; empty while it does."""
+    wait_slo: WaitSlo = WaitSlo()
+    """Of a ClusterQueue."""
 
     @property
     def key(self) -> str:
@@ -275,9 +283,9 @@ class Fleet(msgspec.Struct, frozen=True):
 class PageSubject(msgspec.Struct, frozen=True):
     """What a detail page is about."""
 
-    kind: Literal["node", "pod", "gang", "queue"]
+    kind: Literal["node", "pod", "gang", "job", "queue"]
     name: str
-    """Of a node its name, of a queue its key, of a pod or gang namespace/name."""
+    """Of a node its name, of a queue its key, of a pod, gang or Job namespace/name."""
 
 
 class NodeDetail(msgspec.Struct, frozen=True):
@@ -298,6 +306,18 @@ class PodDetail(msgspec.Struct, frozen=True):
 class GangDetail(msgspec.Struct, frozen=True):
     gang: GangFacts
     pods: Sequence[DashboardPod]
+    workload: WorkloadFacts | None = None
+    """The one that holds or waits for its quota."""
+
+
+class JobDetail(msgspec.Struct, frozen=True):
+    """A Job whose pods name no gang."""
+
+    namespace: str
+    name: str
+    pods: Sequence[DashboardPod]
+    workload: WorkloadFacts | None = None
+    """The one that holds or waits for its quota."""
 
 
 class QueueDetail(msgspec.Struct, frozen=True):
@@ -307,7 +327,7 @@ class QueueDetail(msgspec.Struct, frozen=True):
     gangs: Sequence[GangFacts] = ()
 
 
-Detail = NodeDetail | PodDetail | GangDetail | QueueDetail
+Detail = NodeDetail | PodDetail | GangDetail | JobDetail | QueueDetail
 
 
 class DashboardFacts(msgspec.Struct, frozen=True):

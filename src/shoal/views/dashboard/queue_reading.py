@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.engine.from_api.queues.wait_slo import WaitSlo, wait_slo_of
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import NOT_READY
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
@@ -217,7 +218,13 @@ def cluster_queue(data: bytes) -> QueueFacts:
         status.pending_workloads,
         status.admitted_workloads,
         "" if inactive is None else shown(inactive.message or inactive.reason),
+        _wait_slo(found.metadata),
     )
+
+
+def _wait_slo(meta: Meta) -> WaitSlo:
+    found = wait_slo_of(meta.annotations)
+    return msgspec.structs.replace(found, fault=shown(found.fault)) if found.fault else found
 
 
 def local_queue(data: bytes) -> tuple[str, str, str]:

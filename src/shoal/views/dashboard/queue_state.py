@@ -92,6 +92,15 @@ class QueueState:
         """With their cluster queues, in no order."""
         return [structs.replace(one, cluster_queue=self.queue_of(one)) for one in self._workloads.values()]
 
+    def workload_of(self, namespace: str, kind: str, name: str) -> WorkloadFacts | None:
+        """Of the object of this kind, with its cluster queue. A gang is a pod group, or a Job whose pods run together;
+        the Workload of a pod group has the name of the group."""
+        owned = self._by_owner.get((namespace, f"{'job' if kind == 'gang' else kind}/{name}"))
+        found = None if owned is None else self._workloads.get(owned)
+        if found is None and kind == "gang":
+            found = self._workloads.get((namespace, name))
+        return None if found is None else structs.replace(found, cluster_queue=self.queue_of(found))
+
     def why_gated(self, pod: DashboardPod) -> str:
         """The reason of the Workload that a gated pod belongs to; empty if there is none."""
         group = self._workloads.get((pod.namespace, pod.gang.partition("/")[2]))
@@ -192,6 +201,11 @@ class GangState:
 
     def pods(self, name: str) -> list[DashboardPod]:
         return sorted(self._pods.get(name, {}).values(), key=lambda pod: (not pod.waits, pod.address))
+
+    def job_pods(self, name: str) -> list[DashboardPod] | None:
+        """Those of a Job that name no gang; None where there are none, so that the Job may be gone."""
+        found = self._job_pods.get(name)
+        return None if found is None else sorted(found.values(), key=lambda pod: (not pod.waits, pod.address))
 
     def _gang(self, name: str) -> GangFacts:
         group, pods = self._groups.get(name), list(self._pods.get(name, {}).values())

@@ -27,6 +27,7 @@ from shoal.units.errors import one_line
 from shoal.views.dashboard.facts import DashboardNode, DashboardPod, EventFacts, NodeDetail, Tile
 from shoal.views.dashboard.slots import MOST_GPUS, slots
 from shoal.views.dashboard.without_nulls import decoded
+from shoal.views.job_progress import REPORTED
 
 GPU_FAULTS, _LOAD = "shoal.dev/gpu-faults", "shoal.dev/gpu-util"
 _TYPE, _PRODUCT, _COUNT = "node.kubernetes.io/instance-type", "nvidia.com/gpu.product", "nvidia.com/gpu.count"
@@ -135,6 +136,7 @@ class _ContainerStatus(Camel):
 class _PodStatus(Camel):
     phase: str = "Pending"
     message: str = ""
+    start_time: str | None = None
     conditions: Sequence[Condition] = ()
     container_statuses: Sequence[_ContainerStatus] = ()
 
@@ -242,6 +244,8 @@ def pod_facts(data: bytes) -> DashboardPod:
         queue=shown(_queue(meta)),
         is_gated=bool(spec.scheduling_gates) and not spec.node_name,
         load=_number(load, 100) if load.isdecimal() else None,
+        started=shown(status.start_time or ""),
+        reported=tuple((key, shown(meta.annotations[key])) for key in REPORTED if key in meta.annotations),
     )
 
 

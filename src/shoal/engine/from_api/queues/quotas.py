@@ -12,6 +12,7 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.resources import CPU
 from shoal.api.selectors import selector_of
 from shoal.api.wire import Quantities
+from shoal.engine.from_api.queues.wait_slo import wait_slo_of
 from shoal.engine.queues.admission_checks import AdmissionCheckRule
 from shoal.engine.queues.facts import (
     ClusterQueueFacts,
@@ -44,6 +45,7 @@ def cluster_queue_facts_of(queue: ClusterQueue) -> ClusterQueueFacts:
         stop=_stop(spec.stop_policy, queue.metadata),
         weight=_weight(spec.fair_sharing),
         by_usage=spec.has_usage_based_admission(),
+        wait_slo_s=wait_slo_of(queue.metadata.annotations).seconds,
     )
 
 
