@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +19,9 @@ from shoal.operator.components.facts import OperatorSettings
 from shoal.policy.admission_rules.modes import RuleModes, modes_of
 from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
+
+if TYPE_CHECKING:
+    from shoal.store.history.prometheus_server import PrometheusAddress
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
 POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
@@ -61,6 +65,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The cloud that provides nodes, simulated or EC2; None: no node is provisioned."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
+    samples_from: PrometheusAddress | None = None
+    """The server from which samples of GPUs are read; None: the exporters are read and their samples stored."""
     costs: CostSettings = CostSettings()
     cost_address: tuple[str, int] | None = None
     """Where OpenCost's API is served from the history: host and port."""
