@@ -100,6 +100,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "cost explain": ("shoal cost explain team-a/train",),
     "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
     "cost forget": ("shoal cost forget team-a --yes",),
+    "cost backfill": (
+        "kubectl get pods,nodes,events,namespaces -A -o json > 2026-10-29T10:00:00Z.json",
+        "shoal cost backfill -f snapshots/ --history DIR",
+    ),
     "cost serve": ("shoal cost serve --prices prices.yaml",),
     "cost budget": ("shoal cost budget --prices prices.yaml",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),

@@ -231,6 +231,12 @@ def _forget() -> None:
     app.command("forget", cls=HelpCommand)(forget)
 
 
+def _backfill() -> None:
+    from shoal.cli.cost_backfill import backfill
+
+    app.command("backfill", cls=HelpCommand)(backfill)
+
+
 def _serve() -> None:
     from shoal.cli.cost_serve import serve
 
@@ -242,3 +248,4 @@ _advise()
 _budget()
 _forget()
 _serve()
+_backfill()
