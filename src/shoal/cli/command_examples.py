@@ -104,6 +104,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kubectl get pods,nodes,events,namespaces -A -o json > 2026-10-29T10:00:00Z.json",
         "shoal cost backfill -f snapshots/ --history DIR",
     ),
+    "cost export": (
+        "shoal cost export --parquet ledger/ --window 7d",
+        "shoal cost export --parquet s3://bucket/shoal --window lastmonth",
+    ),
     "cost serve": ("shoal cost serve --prices prices.yaml",),
     "cost budget": ("shoal cost budget --prices prices.yaml",),
     "snapshot": ("shoal snapshot --file monday.json", "shoal snapshot --file - -o yaml"),

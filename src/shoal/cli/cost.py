@@ -27,8 +27,8 @@ app = typer.Typer(
     cls=HelpGroup,
     subcommand_metavar="[COMMAND] [ARGS]...",
 )
-_FORMATS = ("table", *FOR_PROGRAMS, "csv", "focus", "html")
-_OF_DAYS = ("csv", "focus", "html")
+_OF_DAYS = ("csv", "focus", "html", "parquet")
+_FORMATS = ("table", *FOR_PROGRAMS, *_OF_DAYS)
 _MOST_BYTES = 512 << 20
 _CHARGES = ("request", "usage", "quota", "rate-card")
 _IDLE = ("none", "platform", "even", "weighted")
@@ -52,7 +52,7 @@ class CostShown:
             "-o",
             "--output",
             metavar="FORMAT",
-            help="table, json, yaml, csv (rows of days), focus (columns of FOCUS 1.2), or html (a statement to print).",
+            help="table, json, yaml, csv or parquet (rows of days), focus (that of FOCUS 1.2), or html (a statement).",
             autocompletion=one_of(_FORMATS),
         ),
     ] = _FORMATS[0]
@@ -124,6 +124,10 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown) -> None:
         from shoal.cli.cost_statement import write_html
 
         write_html(facts, report, shown.by)
+    elif shown.output == "parquet":
+        from shoal.cli.cost_statement import write_parquet
+
+        write_parquet(facts, report, shown.by)
     elif by_day:
         _write_rows(facts, report, shown)
     else:
@@ -242,6 +246,12 @@ def _backfill() -> None:
     app.command("backfill", cls=HelpCommand)(backfill)
 
 
+def _export() -> None:
+    from shoal.cli.cost_export import export
+
+    app.command("export", cls=HelpCommand)(export)
+
+
 def _serve() -> None:
     from shoal.cli.cost_serve import serve
 
@@ -254,3 +264,4 @@ _budget()
 _forget()
 _serve()
 _backfill()
+_export()

@@ -56,7 +56,7 @@ class PrometheusSamples:
         self._server = server
         self._ledger = ledger
         self._monotonic_s = monotonic_s
-        self._end_s: float | None = None
+        self._end_s = 0.0
         self._notes: dict[str, None] = {}
         self._is_silent = False
         """It did not answer; the rest of the window is not asked for."""
@@ -114,14 +114,13 @@ class PrometheusSamples:
 
     def _answers(self, questions: Sequence[_Question]) -> list[list[PromRow]]:
         """In the order of the questions; without rows where the server does not answer."""
-        if self._end_s is None:
-            self._end_s = self._monotonic_s() + self._server.address.total_s
+        self._end_s = self._monotonic_s() + self._server.address.total_s
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             return list(threads.map(self._rows, questions))
 
     def _rows(self, question: _Question) -> list[PromRow]:
         expression, slots = question
-        left_s = (self._end_s or 0.0) - self._monotonic_s()
+        left_s = self._end_s - self._monotonic_s()
         if self._is_silent or left_s <= 0:
             if not self._is_silent:
                 self._note(f"{self._server.address.url} took longer than {self._server.address.total_s:.0f} s")
