@@ -69,6 +69,17 @@ async def test_costs_of_every_viewer_add_up_to_the_same_invoice(folder: Path) ->
         assert totals == [Decimal("550.40")] * 2, by
 
 
+async def test_the_pages_say_that_the_server_of_the_samples_is_away(folder: Path) -> None:
+    source = CostSource(history=folder / "history", prometheus="http://127.0.0.1:1")
+    history = RecordedHistory(source, WallClock())
+    costs = await history.costs(CostQuestion("team", "24h"), None)
+    assert {name for one in costs.groups if one.group for name in one.classes} == {"allocated-unmeasured"}
+    timelines = await history.timelines("24h", None)
+    assert [one.name for one in timelines.gangs] == ["vault/blue-job", "lab/red-job"]
+    for notes in (costs.notes, timelines.notes):
+        assert any("http://127.0.0.1:1 cannot be asked" in one for one in notes)
+
+
 async def test_a_tenant_finds_its_own_teams_and_the_total_of_all_others(folder: Path) -> None:
     history = recorded(folder)
     everything = await history.costs(CostQuestion("team", "24h"), None)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
-import subprocess
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -15,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from build.free_ports import free_port
 from build.recorded_metrics import STEP_S, STEPS, texts_at
+from build.recorded_prometheus import recorded_prometheus
 from shoal.cli.dashboards import _NAMES
 from shoal.cli.main import main
 from shoal.policy.dashboards import DASHBOARDS
@@ -27,8 +25,6 @@ from shoal.prometheus.promql.scraped import TextReader
 from shoal.prometheus.promql.series import SeriesStore
 from shoal.prometheus.promql.trees import lookback_ms, selectors
 
-PROMETHEUS = shutil.which("prometheus")
-PROMTOOL = shutil.which("promtool")
 QUERIES = [
     (board.name, panel, query.expression) for board in DASHBOARDS for panel in board.panels for query in panel.queries
 ]
@@ -36,7 +32,6 @@ IDS = [f"{name} {panel.title} {at}" for at, (name, panel, _) in enumerate(QUERIE
 END_S = STEP_S * (STEPS - 1) + 7
 """Between samples: one at the begin of a range belongs to the range before Prometheus 3 only."""
 _START_S = 1_700_000_000 // 3600 * 3600
-_READY = "Server is ready to receive web requests"
 Values = dict[tuple[tuple[str, str], ...], float]
 
 
@@ -142,39 +137,13 @@ def test_files_are_written_into_a_folder(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real one over the same recorded metrics."""
-    assert PROMETHEUS
-    assert PROMTOOL
-    folder = tmp_path_factory.mktemp("prometheus")
     lines: dict[str, list[str]] = {}
     for step in range(STEPS):
         for line in texts_at(step):
             lines.setdefault(line.partition("{")[0], []).append(f"{line} {_START_S + step * STEP_S}")
     text = "".join("\n".join(of_name) + "\n" for of_name in lines.values())
-    (folder / "recorded.txt").write_text(text + "# EOF\n")
-    create = [PROMTOOL, "tsdb", "create-blocks-from", "openmetrics", "recorded.txt", "data"]
-    subprocess.run(create, cwd=folder, check=True, capture_output=True, timeout=120)
-    (folder / "prometheus.yml").write_text("scrape_configs: []\n")
-    port = free_port()
-    command = [
-        PROMETHEUS,
-        "--config.file=prometheus.yml",
-        "--storage.tsdb.path=data",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    command.append("--storage.tsdb.retention.time=100y")
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if _READY in line:
-                break
-        assert _READY in said[-1], said
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+    with recorded_prometheus(tmp_path_factory.mktemp("prometheus"), text) as url:
+        yield url
 
 
 @pytest.mark.external("prometheus", "promtool")

@@ -27,7 +27,8 @@ app = typer.Typer(
     cls=HelpGroup,
     subcommand_metavar="[COMMAND] [ARGS]...",
 )
-_FORMATS = ("table", *FOR_PROGRAMS, "csv", "focus")
+_OF_DAYS = ("csv", "focus", "html", "parquet")
+_FORMATS = ("table", *FOR_PROGRAMS, *_OF_DAYS)
 _MOST_BYTES = 512 << 20
 _CHARGES = ("request", "usage", "quota", "rate-card")
 _IDLE = ("none", "platform", "even", "weighted")
@@ -51,7 +52,7 @@ class CostShown:
             "-o",
             "--output",
             metavar="FORMAT",
-            help="table, json, yaml, csv (a row for each day), or focus (the columns of FOCUS 1.2).",
+            help="table, json, yaml, csv or parquet (rows of days), focus (that of FOCUS 1.2), or html (a statement).",
             autocompletion=one_of(_FORMATS),
         ),
     ] = _FORMATS[0]
@@ -88,7 +89,7 @@ class CostShown:
             raise UserError("--idle is only for --charge", fix="write --charge request")
         if self.charge and self.invoice is not None:
             raise UserError("--charge does not go with --invoice", fix="leave out one of the two")
-        if self.charge and self.output in ("csv", "focus"):
+        if self.charge and self.output in _OF_DAYS:
             raise UserError(f"--charge does not go with -o {self.output}", fix="write -o json")
 
 
@@ -113,13 +114,21 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown) -> None:
     if shown.charge:
         _charges(facts, shown)
         return
-    by_day = shown.output in ("csv", "focus")
+    by_day = shown.output in _OF_DAYS
     records = facts.records(by_day=by_day)
     report = cost_report(records, facts.period(by_day=by_day), group_of, facts.basis(records.machines))
     if shown.invoice is not None:
         report = _with_invoice(facts, report, shown.invoice)
     _complain(facts, report)
-    if by_day:
+    if shown.output == "html":
+        from shoal.cli.cost_statement import write_html
+
+        write_html(facts, report, shown.by)
+    elif shown.output == "parquet":
+        from shoal.cli.cost_statement import write_parquet
+
+        write_parquet(facts, report, shown.by)
+    elif by_day:
         _write_rows(facts, report, shown)
     else:
         _write_totals(facts, report, shown)
@@ -231,6 +240,18 @@ def _forget() -> None:
     app.command("forget", cls=HelpCommand)(forget)
 
 
+def _backfill() -> None:
+    from shoal.cli.cost_backfill import backfill
+
+    app.command("backfill", cls=HelpCommand)(backfill)
+
+
+def _export() -> None:
+    from shoal.cli.cost_export import export
+
+    app.command("export", cls=HelpCommand)(export)
+
+
 def _serve() -> None:
     from shoal.cli.cost_serve import serve
 
@@ -242,3 +263,5 @@ _advise()
 _budget()
 _forget()
 _serve()
+_backfill()
+_export()

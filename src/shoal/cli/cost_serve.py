@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from shoal.client.port import Api
     from shoal.cost.allocations import Sees
     from shoal.cost.cost_settings import CostSettings
+    from shoal.store.history.allocation_reader import AllocationReader
     from shoal.telemetry.allocation_endpoint import AllocationSettings
     from shoal.web.sign_in import TokenViewers
 
@@ -85,6 +86,7 @@ class CostServerOptions(WebOptions):
 def serve(options: CostServerOptions, cluster_access: AccessOptions, logs: LoggingOptions) -> None:
     """Serve costs by the API of OpenCost, for Grafana and other tools that read it."""
     from shoal.cli.cluster_folder import cluster_folder, history_folder
+    from shoal.store.history.allocation_reader import AllocationReader
     from shoal.store.history.history import read_history
     from shoal.telemetry.allocation_endpoint import AllocationSettings
     from shoal.units.listening import check_listening
@@ -94,22 +96,23 @@ def serve(options: CostServerOptions, cluster_access: AccessOptions, logs: Loggi
     certificate, settings = options.certificate(), options.settings()
     chosen = options.history
     folder = history_folder(cluster_folder(None)) if chosen is None else chosen.expanduser().absolute()
+    reader = options.reader()
     # A folder without a history is a mistake that is named at once.
     read_history(folder).close()
+    costs = AllocationReader(folder, settings, reader)
     logs.set_up()
     access = None if options.host is None else cluster_access.access()
     address = AllocationSettings(options.host or _LOOPBACK, options.port, certificate)
-    asyncio.run(_serve(folder, settings, address, access))
+    asyncio.run(_serve(costs, address, access))
 
 
-async def _serve(folder: Path, settings: CostSettings, address: AllocationSettings, access: Access | None) -> None:
+async def _serve(costs: AllocationReader, address: AllocationSettings, access: Access | None) -> None:
     from shoal.client.clock import WallClock
-    from shoal.store.history.allocation_reader import AllocationReader
     from shoal.telemetry.allocation_endpoint import AllocationEndpoint
 
     viewers = None if access is None else _viewers(access)
     viewing = None if viewers is None else partial(_viewing, viewers)
-    endpoint = AllocationEndpoint(AllocationReader(folder, settings), address, WallClock().seconds, viewing)
+    endpoint = AllocationEndpoint(costs, address, WallClock().seconds, viewing)
     await endpoint.start()
     try:
         typer.echo(f"{endpoint.url}allocation?window=7d  Ctrl-C ends this.", err=True)

@@ -11,6 +11,7 @@ import typer
 from shoal.cli.cluster_folder import cluster_folder, history_folder
 from shoal.cli.completion_values import one_of
 from shoal.cli.known_names import check_known
+from shoal.cli.prometheus_options import PrometheusOptions
 from shoal.units.errors import Where
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostSource:
+class CostSource(PrometheusOptions):
     window: Annotated[
         str,
         typer.Option(
@@ -66,7 +67,7 @@ class CostSource:
         zone = zone_of(self.time_zone)
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
         file = price_file(self.prices)
-        history = read_history(folder)
+        history = read_history(folder, self.reader())
         recorded = history.ledger.recorded_ms()
         now = _now_ms() if recorded is None else recorded
         window = window_of(self.window, now, zone)

@@ -17,6 +17,7 @@ from shoal.cli.history_use import HistoryUse
 from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
+from shoal.cli.prometheus_options import PrometheusOptions
 from shoal.units.errors import UserError, Where
 from shoal.units.visible_text import visible
 
@@ -232,12 +233,17 @@ class CloudOptions:
         return read_kubeconfig([self.cloud_kubeconfig])
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunHistoryUse(HistoryUse, PrometheusOptions):
+    pass
+
+
 @with_options
 def run(
     options: RunOptions,
     operator: OperatorOptions,
     cloud: CloudOptions,
-    history_use: HistoryUse,
+    history_use: RunHistoryUse,
     cluster_access: AccessOptions,
     logs: LoggingOptions,
 ) -> None:
@@ -276,6 +282,10 @@ def run(
         history=None if options.history is None else options.history.expanduser().absolute(),
     )
     choice = history_use.of(cloud.added_to(choice))
+    if (samples_from := history_use.address()) is not None:
+        if choice.history is None:
+            raise UserError("needs a history", where=Where(path="--prometheus"), fix="name a folder with --history")
+        choice = replace(choice, samples_from=samples_from)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
     if options.notify is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
+from shoal.cli.prometheus_options import PrometheusOptions
 from shoal.units.errors import UserError, Where
 from shoal.units.listening import check_listening
 
@@ -26,7 +27,7 @@ _PROXY = "--trusted-proxy"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WebOptions:
+class WebOptions(PrometheusOptions):
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 takes any free port.")] = _PORT
     host: Annotated[
         str | None,
@@ -74,7 +75,13 @@ class WebOptions:
         from shoal.cli.web_runs import FurtherOptions, own_history
 
         folder = own_history(access) if self.history is None else self.history.expanduser().absolute()
-        return FurtherOptions(folder, self.prices, self.time_zone, self.alerts_from, is_chosen=self.history is not None)
+        names = [one.name for one in fields(PrometheusOptions)]
+        samples = PrometheusOptions(**{name: getattr(self, name) for name in names})
+        samples.address()
+        is_chosen = self.history is not None
+        return FurtherOptions(
+            folder, self.prices, self.time_zone, self.alerts_from, is_chosen=is_chosen, samples=samples
+        )
 
     def certificate(self) -> ssl.SSLContext | None:
         """Raises UserError for files that are no certificate and its key."""

@@ -21,7 +21,7 @@ from shoal.cost.records import Holding, Records, Wait
 from shoal.cost.report import PriceBasis, cost_report, group_totals
 from shoal.cost.statement import CostRow, dimension, statement
 from shoal.store.history.recent_series import recent_series
-from shoal.store.history.samples import Series
+from shoal.store.history.sample_reader import Series
 from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
 from shoal.views.cost_tables import in_cents
@@ -145,7 +145,8 @@ def _read_use(source: CostSource) -> tuple[HeldWindow, Series]:
     history, window = facts.history, facts.window
     try:
         held = list(history.ledger.holdings(window.start_ms, window.end_ms).values())
-        series = recent_series(history.samples, "util", window.start_ms, window.end_ms)
+        series = recent_series(history.measured, "util", window.start_ms, window.end_ms)
+        # The notes say what the series do not have.
         return HeldWindow(held, facts.waits(), window, facts.notes()), series
     finally:
         history.close()
@@ -171,7 +172,7 @@ def _temperatures(source: CostSource) -> dict[str, float]:
     facts = source.open()
     history, end_ms = facts.history, facts.window.end_ms
     try:
-        series = history.samples.series("temperature", end_ms - _RECENT_MS, end_ms)
+        series = history.measured.series("temperature", end_ms - _RECENT_MS, end_ms)
     finally:
         history.close()
     found = {}

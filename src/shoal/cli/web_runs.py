@@ -19,6 +19,7 @@ from shoal.cli.addressed_commands import with_flags
 from shoal.cli.cluster_access import in_one_line
 from shoal.cli.dashboard_caches import DashboardCaches
 from shoal.cli.dashboard_runs import Notes, cluster_name
+from shoal.cli.prometheus_options import PrometheusOptions
 from shoal.cli.web_reports import CommandReports, with_token
 from shoal.client.clock import WallClock
 from shoal.client.http.api import KubeApi
@@ -63,6 +64,7 @@ class FurtherOptions(msgspec.Struct, frozen=True):
     """Whether the history has the alerts that are active."""
     is_chosen: bool = False
     """Whether commands have to name the folder of the history."""
+    samples: PrometheusOptions = PrometheusOptions()
 
     def sources(self, clock: Clock) -> FurtherSources:
         """Raises UserError for a price file, a time zone or an address that cannot be used."""
@@ -71,10 +73,11 @@ class FurtherOptions(msgspec.Struct, frozen=True):
         from shoal.units.calendar_windows import zone_of
 
         zone_of(self.time_zone)
-        source = CostSource(history=self.history, prices=self.prices, time_zone=self.time_zone)
+        source = CostSource(history=self.history, prices=self.prices, time_zone=self.time_zone, **vars(self.samples))
         options = [*(("--history", str(self.history)) if self.is_chosen else ())]
         options += ["--prices", str(self.prices)] if self.prices is not None else []
         options += ["--time-zone", self.time_zone] if self.time_zone != CostSource().time_zone else []
+        options += self.samples.arguments()
         return FurtherSources(
             histories=None if self.history is None else RecordedHistory(source, clock),
             alerts=self._alerts(),

@@ -13,6 +13,10 @@ from shoal.client.served import Served
 from shoal.wiring.process_tasks import ProcessTasks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shoal.store.history.history import ReaderOf
+    from shoal.store.history.samples import DeviceSample
     from shoal.wiring.run_choice import RunChoice
     from shoal.wiring.telemetry import Telemetry
 
@@ -43,13 +47,17 @@ def start_history(
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served, tasks.is_urgent)
-                sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
-                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings)
+                has_other = choice.samples_from is not None
+                store = _leave_out if has_other else recorder.store_samples
+                sampler = Sampler(context, partial(fetched_text, session), store, recorder.part_of)
+                reader = _reader(choice)
+                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings, reader)
                 if telemetry is not None:
                     telemetry.follow_prices(lambda: prices.figures)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(recorder.run())
-                    group.create_task(sampler.run())
+                    if not has_other or choice.alerts is not None:
+                        group.create_task(sampler.run())
                     group.create_task(prices.run())
                     if choice.alerts is not None:
                         from shoal.wiring.alerts import alert_loop
@@ -61,7 +69,21 @@ def start_history(
 
     tasks.start("history", run)
     if choice.cost_address is not None:
+        from shoal.store.history.allocation_reader import AllocationReader
         from shoal.wiring.served_costs import serve_costs
 
+        costs = AllocationReader(folder, choice.costs, _reader(choice))
         # Beside the history, which goes on where the address is used by another process.
-        tasks.start("costs", partial(serve_costs, context, folder, choice.costs, choice.cost_address))
+        tasks.start("costs", partial(serve_costs, context, costs, choice.cost_address))
+
+
+def _reader(choice: RunChoice) -> ReaderOf | None:
+    if choice.samples_from is None:
+        return None
+    from shoal.store.history.prometheus_samples import prometheus_reader
+
+    return prometheus_reader(choice.samples_from)
+
+
+def _leave_out(samples: Sequence[DeviceSample]) -> None:
+    """A Prometheus server has them."""

@@ -17,6 +17,7 @@ from shoal.cost.records import Holding, Machine
 from shoal.cost.report import PriceBasis
 from shoal.store.history.allocation_reader import AllocationReader
 from shoal.store.history.budget_reader import read_budgets
+from shoal.store.history.history import ReaderOf
 from shoal.telemetry.allocation_endpoint import AllocationEndpoint, AllocationSettings
 from shoal.telemetry.prices import CostFigures
 from shoal.units.errors import UserError
@@ -37,10 +38,11 @@ class PriceFigures:
         folder: Path,
         machines: Callable[[], Sequence[Machine]],
         holdings: Callable[[], Sequence[Holding]],
+        reader: ReaderOf | None = None,
     ) -> None:
         self._context, self._settings = context, settings
         self._machines, self._holdings = machines, holdings
-        self._folder = folder
+        self._folder, self._reader = folder, reader
         self._budgets: list[BudgetLine] = []
         self._budgets_s = 0.0
         self._fault = ""
@@ -61,7 +63,8 @@ class PriceFigures:
             return
         self._budgets_s = now_s
         try:
-            self._budgets = await asyncio.to_thread(read_budgets, self._folder, self._settings, round(now_s * 1000))
+            now_ms = round(now_s * 1000)
+            self._budgets = await asyncio.to_thread(read_budgets, self._folder, self._settings, now_ms, self._reader)
         except UserError as error:
             # A price that is missing, or no record yet.
             self._budgets = []
@@ -78,9 +81,8 @@ class PriceFigures:
         self.figures = CostFigures(prices, machines, held_gpus(self._holdings()), self._budgets)
 
 
-async def serve_costs(context: Context, folder: Path, settings: CostSettings, address: tuple[str, int]) -> None:
+async def serve_costs(context: Context, reader: AllocationReader, address: tuple[str, int]) -> None:
     """Until it is cancelled. Raises UserError where the address cannot be had."""
-    reader = AllocationReader(folder, settings)
     endpoint = AllocationEndpoint(reader, AllocationSettings(*address), context.clock.seconds)
     await endpoint.start()
     try:

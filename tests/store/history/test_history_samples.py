@@ -18,7 +18,8 @@ from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.memory_tables import MemoryTables
 from shoal.store.history.recent_series import recent_series
 from shoal.store.history.sample_blocks import METRICS, Block, decoded, encoded, joined
-from shoal.store.history.samples import DAY_MS, MINUTE_MS, DeviceSample, Retention, use_key
+from shoal.store.history.samples import DAY_MS, MINUTE_MS, DeviceSample, Retention
+from shoal.store.history.use_rows import use_key
 from shoal.units.calendar_windows import HOUR_MS
 
 START = 1_790_812_800_000

@@ -22,7 +22,7 @@ from shoal.cost.allocations import Sees, allocations
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.records import Records
 from shoal.cost.report import PriceBasis
-from shoal.store.history.history import read_history
+from shoal.store.history.history import ReaderOf, read_history
 
 
 class WindowRecords(msgspec.Struct, frozen=True):
@@ -53,12 +53,12 @@ class WindowRecords(msgspec.Struct, frozen=True):
 
 
 class AllocationReader:
-    def __init__(self, folder: Path, settings: CostSettings) -> None:
-        self._folder, self._settings = folder, settings
+    def __init__(self, folder: Path, settings: CostSettings, reader: ReaderOf | None = None) -> None:
+        self._folder, self._settings, self._reader = folder, settings, reader
 
     def read(self, query: Mapping[str, str], now_ms: int) -> WindowRecords:
         """Raises UserError for a request that is wrong, and where there is no history."""
-        history = read_history(self._folder)
+        history = read_history(self._folder, self._reader)
         try:
             recorded = history.ledger.recorded_ms()
             request = read_request(query, now_ms if recorded is None else recorded)

@@ -10,16 +10,16 @@ from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
 from shoal.cost.statement import Period, dimension, statement
-from shoal.store.history.history import read_history
+from shoal.store.history.history import ReaderOf, read_history
 from shoal.units.calendar_windows import TimeWindow, day_starts, month_window
 
 
-def read_budgets(folder: Path, settings: CostSettings, now_ms: int) -> list[BudgetLine]:
+def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: ReaderOf | None = None) -> list[BudgetLine]:
     """Takes up to a second: it is called in a thread. Months are those of UTC. Raises UserError where there is no
     history, and where a price is missing."""
     if not settings.file.budgets:
         return []
-    history = read_history(folder)
+    history = read_history(folder, reader)
     try:
         recorded = history.ledger.recorded_ms()
         end_ms = now_ms if recorded is None else recorded

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.store.history.sample_blocks import METRICS
 
-_FIELDS: Mapping[str, tuple[str, ...]] = {
+FIELDS: Mapping[str, tuple[str, ...]] = {
     "util": ("DCGM_FI_DEV_GPU_UTIL",),
     "sm": ("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"),
     "tensor": ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",),
@@ -25,7 +25,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "xid": ("DCGM_FI_DEV_XID_ERRORS",),
 }
 """The fields of each metric; the first that is there counts."""
-_PLACE = {field: (METRICS.index(name), at) for name, fields in _FIELDS.items() for at, field in enumerate(fields)}
+_PLACE = {field: (METRICS.index(name), at) for name, fields in FIELDS.items() for at, field in enumerate(fields)}
 _LONGEST_LINE, _MOST_LINES = 4096, 200_000
 _MOST_LABELS = 64
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,8 +14,10 @@ from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.created_rows import CreatedRows
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
 from shoal.store.history.ledger import Ledger
-from shoal.store.history.samples import Retention, Samples, use_key
+from shoal.store.history.sample_reader import SampleReader
+from shoal.store.history.samples import Retention, Samples
 from shoal.store.history.tables import Tables
+from shoal.store.history.use_rows import use_key
 from shoal.units.calendar_windows import rfc3339
 
 _STALE_MS = 5 * 60_000
@@ -23,17 +25,23 @@ _USUAL = 0.01
 """A request that at least one in a hundred pods with GPUs made is usual."""
 
 
+ReaderOf = Callable[[Ledger], SampleReader]
+"""A source of samples, for what the ledger says was held."""
+
+
 class UsageHistory:
-    def __init__(self, tables: Tables, retention: Retention | None = None) -> None:
+    def __init__(self, tables: Tables, retention: Retention | None = None, reader: ReaderOf | None = None) -> None:
+        """`reader`: reads the samples from elsewhere; those of the history are then not read."""
         self.tables = tables
         self.ledger = Ledger(tables)
         self.samples = Samples(tables, self.ledger, retention)
+        self.measured: SampleReader = self.samples if reader is None else reader(self.ledger)
         self.alerts = AlertRows(tables)
         self.created = CreatedRows(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""
-        uses = self.samples.uses(start_ms, end_ms, days)
+        uses = self.measured.uses(start_ms, end_ms, days)
         held = []
         for uid, one in self.ledger.holdings(start_ms, end_ms).items():
             found = uses.get(use_key(uid))
@@ -53,11 +61,11 @@ class UsageHistory:
             found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
         if until is not None and now_ms - until > _STALE_MS:
             found.append(f"nothing was recorded after {rfc3339(until)}")
-        return found
+        return [*found, *self.measured.notes()]
 
     def measured_watts(self, machines: Sequence[Machine], start_ms: int, end_ms: int) -> dict[str, Decimal]:
         """The mean power of the GPUs of each machine, of those that were measured."""
-        power = self.samples.power(start_ms, end_ms)
+        power = self.measured.power(start_ms, end_ms)
         found: dict[str, Decimal] = {}
         for machine in machines:
             values = [power[device] for device in machine.devices if device in power]
@@ -83,9 +91,9 @@ def open_history(folder: Path, retention: Retention | None = None) -> UsageHisto
     return UsageHistory(open_for_writing(folder), retention)
 
 
-def read_history(folder: Path) -> UsageHistory:
+def read_history(folder: Path, reader: ReaderOf | None = None) -> UsageHistory:
     """Raises UserError where there is none."""
-    return UsageHistory(open_for_reading(folder))
+    return UsageHistory(open_for_reading(folder), reader=reader)
 
 
 def _inside(uses: Sequence[Use], start_ms: int) -> tuple[Use, ...]:

@@ -54,6 +54,15 @@ class Ledger:
                 tables.put("meta", [_moment(_SINCE, changes.recorded_ms)])
             tables.put("meta", [_moment(_RECORDED, changes.recorded_ms)])
 
+    def fill(self, changes: LedgerChanges, since_ms: int, gaps: Iterable[Span]) -> None:
+        """Write rows of the past. `gaps` are what is unknown from `since_ms` to `changes.recorded_ms`."""
+        tables, end = self._tables, changes.recorded_ms
+        with tables.transaction():
+            tables.delete("gap", [row.key for row in tables.overlapping("gap", since_ms, end)])
+            tables.put("gap", [_row(str(one.start_ms), one, "") for one in gaps])
+            tables.put("meta", [_moment(_SINCE, since_ms)])
+            self.write(changes)
+
     def forget(self, namespace: str) -> int:
         """Remove the data of a namespace. What its pods held remains, without their names and labels, so that the time
         is not counted as free. Returns the number of changed rows."""

@@ -10,7 +10,7 @@ import numpy as np
 from shoal.cost.advice import MeasuredUse
 from shoal.cost.records import Records
 from shoal.store.history.history import UsageHistory
-from shoal.store.history.samples import Series
+from shoal.store.history.sample_reader import Series
 from shoal.units.calendar_windows import TimeWindow
 
 _CHECKPOINTS = ("shoal.dev/checkpoint", "shoal.dev/checkpoints")
@@ -19,7 +19,7 @@ _CHECKPOINTS = ("shoal.dev/checkpoint", "shoal.dev/checkpoints")
 def measured_jobs(history: UsageHistory, records: Records, window: TimeWindow) -> dict[str, MeasuredUse]:
     """By namespace/job; jobs without samples are left out."""
     metrics = ("memory", "util", "sm")
-    memory, util, sm = (_by_device(history.samples.series(one, window.start_ms, window.end_ms)) for one in metrics)
+    memory, util, sm = (_by_device(history.measured.series(one, window.start_ms, window.end_ms)) for one in metrics)
     models = {one.name: one.model for one in records.machines}
     peaks: dict[str, list[tuple[float, list[float], str]]] = {}
     for held in records.holdings:

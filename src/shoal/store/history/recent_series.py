@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.store.history.samples import MINUTE_MS, Samples, Series
+from shoal.store.history.sample_reader import SampleReader, Series
+from shoal.store.history.samples import MINUTE_MS
 from shoal.units.calendar_windows import HOUR_MS
 
 _RAW_MS, _LAST_MS = 6 * HOUR_MS, 3 * HOUR_MS
 _FIVE_MS, _FIVE = 7 * 24 * HOUR_MS, 5 * MINUTE_MS
 
 
-def recent_series(samples: Samples, metric: str, start_ms: int, end_ms: int) -> Series:
+def recent_series(samples: SampleReader, metric: str, start_ms: int, end_ms: int) -> Series:
     found = samples.series(metric, start_ms, end_ms)
     if end_ms - start_ms <= _RAW_MS:
         return found

@@ -12,19 +12,20 @@ older than what was compacted is dropped, and a time without samples has no valu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.cost.records import FULL_SHARE, PPM, DeviceShare, Holding, Use
+from shoal.cost.records import FULL_SHARE, DeviceShare, Holding, Use
 from shoal.store.history.device_numbers import DeviceNumbers
 from shoal.store.history.ledger import Ledger
 from shoal.store.history.sample_blocks import METRICS, Block, Values, decoded, encoded, joined, means
+from shoal.store.history.sample_reader import Series, means_of_devices
 from shoal.store.history.tables import StoredRow, Table, Tables
 from shoal.store.history.use_edges import with_own_edges
+from shoal.store.history.use_rows import PARTS, merged_uses, use_key
 from shoal.units.calendar_windows import HOUR_MS
 
 MINUTE_MS = 60_000
@@ -33,7 +34,6 @@ _RAW_MS, _SLOT_MS = 10 * MINUTE_MS, 5 * MINUTE_MS
 _SLOTS = HOUR_MS // _SLOT_MS
 _LEVELS: tuple[tuple[Table, int], ...] = (("raw", 6 * HOUR_MS), ("five", 7 * DAY_MS), ("hour", 1 << 62))
 """Tables, and the longest window that is read from them."""
-_PARTS = 65535
 _FRESH = 3
 """Hours that are computed from samples while they are not compacted."""
 
@@ -52,12 +52,6 @@ class DeviceSample(NamedTuple):
 
     device: str
     values: Sequence[float | None]
-
-
-class Series(NamedTuple):
-    devices: list[str]
-    times_ms: NDArray[np.int64]
-    values: Values
 
 
 class TeamHours(NamedTuple):
@@ -152,7 +146,7 @@ class Samples:
             table[3] = found["active"]
             table[4] = found["used"]
             columns.append(table)
-        return _merged(np.concatenate(columns, axis=1), days) if columns else {}
+        return merged_uses(np.concatenate(columns, axis=1), days) if columns else {}
 
     def team_hours(self, start_ms: int, end_ms: int) -> dict[str, TeamHours]:
         """GPU-hours of each team in each hour of the window; what was not measured is not counted."""
@@ -167,7 +161,7 @@ class Samples:
             held = slots * table["share"] / (_SLOTS * _MILLI)
             sums = [
                 np.bincount(table["team"], weights, len(names))
-                for weights in (held, held * table["active"] / _PARTS, held * table["used"] / _PARTS)
+                for weights in (held, held * table["active"] / PARTS, held * table["used"] / PARTS)
             ]
             for at, name in enumerate(names):
                 team = found.get(name)
@@ -179,11 +173,11 @@ class Samples:
 
     def power(self, start_ms: int, end_ms: int) -> dict[str, float]:
         """The mean power of each device in watts."""
-        series = self.series("power", start_ms, end_ms)
-        known = ~np.isnan(series.values)
-        counts = known.sum(axis=1)
-        sums = np.where(known, series.values, 0).sum(axis=1, dtype=np.float64)
-        return {name: sums[at] / counts[at] for at, name in enumerate(series.devices) if counts[at]}
+        return means_of_devices(self.series("power", start_ms, end_ms))
+
+    def notes(self) -> Sequence[str]:
+        """Nothing is missing that was recorded."""
+        return ()
 
     # internals
 
@@ -353,11 +347,6 @@ def _use_block(data: bytes) -> tuple[list[str], NDArray[np.void]]:
     return names, np.frombuffer(rows, _USE_ROW)
 
 
-def use_key(uid: str) -> int:
-    """The number of a holding in the records of its use."""
-    return int.from_bytes(blake2b(uid.encode(), digest_size=8).digest(), "little") >> 1
-
-
 def _rows(block: Block, rows: Sequence[int]) -> Block:
     return Block(block.devices[rows], block.times_ms, block.values[rows])
 
@@ -374,25 +363,6 @@ def _runs(who: tuple[int, int, int], holding: Holding, start: int, active: Value
             run += 1
         if run > at:
             parts = active[:, at:run], used[:, at:run]
-            busy, mean = (round(float(np.nanmean(part)) * _PARTS) for part in parts)
-            yield (*who, at, run, min(busy, _PARTS), min(mean, _PARTS))
+            busy, mean = (round(float(np.nanmean(part)) * PARTS) for part in parts)
+            yield (*who, at, run, min(busy, PARTS), min(mean, PARTS))
         at = run + 1
-
-
-def _merged(table: NDArray[np.int64], days: Sequence[int]) -> dict[int, list[Use]]:
-    order = np.lexsort((table[1], table[0]))
-    keys, first, end, active, used = table[:, order]
-    day = np.searchsorted(np.array(days, np.int64), first, side="right") if len(days) else np.zeros(len(keys), np.int64)
-    is_new = np.ones(len(keys), bool)
-    is_new[1:] = (keys[1:] != keys[:-1]) | (first[1:] != end[:-1]) | (day[1:] != day[:-1])
-    starts = np.flatnonzero(is_new)
-    length = end - first
-    total = np.add.reduceat(length, starts)
-    busy = np.add.reduceat(active * length, starts) * PPM // (total * _PARTS)
-    mean = np.add.reduceat(used * length, starts) * PPM // (total * _PARTS)
-    ends = end[np.append(starts[1:], len(keys)) - 1]
-    found: dict[int, list[Use]] = {}
-    for row in zip(*(one.tolist() for one in (keys[starts], first[starts], ends, busy, mean)), strict=True):
-        key, begin, until, busy_ppm, used_ppm = row
-        found.setdefault(key, []).append(Use(begin, until, busy_ppm, used_ppm))
-    return found
