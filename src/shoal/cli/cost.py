@@ -140,8 +140,15 @@ def _with_invoice(facts: CostFacts, report: CostReport, path: Path) -> CostRepor
 def _complain(facts: CostFacts, report: CostReport) -> None:
     from shoal.units.errors import one_line
 
-    for note in (*facts.notes(), *report.notes):
+    for note in _notes(facts, report):
         typer.echo(f"shoal: {one_line(note)}", err=True)
+
+
+def _notes(facts: CostFacts, report: CostReport) -> list[str]:
+    from shoal.cost.prices.machine_prices import missing_note
+
+    missing = missing_note(report.missing)
+    return [*([missing] if missing else []), *facts.notes(), *report.notes]
 
 
 def _write_rows(facts: CostFacts, report: CostReport, shown: CostShown) -> None:
@@ -159,11 +166,11 @@ def _write_totals(facts: CostFacts, report: CostReport, shown: CostShown) -> Non
     from shoal.cli.formats import console, write
     from shoal.cost.report import group_totals
     from shoal.units.calendar_windows import rfc3339
-    from shoal.views.cost_tables import CostDocument, document_of, in_cents, show_costs
+    from shoal.views.cost_tables import CostDocument, document_of, in_cents, missing_prices, show_costs
 
     groups = in_cents(group_totals(report.rows))
     if shown.output == "table":
-        show_costs(console(), groups, shown.by, facts.file.currency)
+        show_costs(console(), groups, shown.by, facts.file.currency, is_partial=report.is_partial)
         return
     named, others = document_of(groups)
     document = CostDocument(
@@ -174,7 +181,9 @@ def _write_totals(facts: CostFacts, report: CostReport, shown: CostShown) -> Non
         others=others,
         total=f"{report.invoice:.2f}",
         unknown_hours=f"{report.unknown_hours:.2f}",
-        notes=[*facts.notes(), *report.notes],
+        notes=_notes(facts, report),
+        partial=report.is_partial,
+        missing_prices=missing_prices(report.missing),
     )
     write(document, shown.output)
 

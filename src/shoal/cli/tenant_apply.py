@@ -70,6 +70,16 @@ class TeamOptions:
     budget: Annotated[
         str, typer.Option("--budget", metavar="AMOUNT", help="The budget of a month.", rich_help_panel=_PANEL)
     ] = ""
+    enforce_budget: Annotated[
+        str,
+        typer.Option(
+            "--enforce-budget",
+            metavar="MODE",
+            help="New work waits once the budget is spent, or by forecast.",
+            rich_help_panel=_PANEL,
+            autocompletion=one_of(("spent", "forecast")),
+        ),
+    ] = ""
 
     def spec(self) -> dict[str, Any]:
         """The fields that are given."""
@@ -89,6 +99,7 @@ class TeamOptions:
             "queue": _given({"cohort": self.cohort}),
             "priorities": self.priority,
             "budgetPerMonth": self.budget,
+            "budgetEnforced": self.enforce_budget,
         }
         return _given(fields)
 

@@ -52,7 +52,15 @@ def list_teams(options: TeamList, access: AccessOptions) -> None:
 
         import msgspec
 
-        budgets = [{"team": row.team, "perMonth": row.budget} for row in rows if row.budget]
+        budgets = [
+            {
+                "team": row.team,
+                "perMonth": row.budget,
+                **({"enforce": row.budget_enforced} if row.budget_enforced else {}),
+            }
+            for row in rows
+            if row.budget
+        ]
         sys.stdout.write(msgspec.yaml.encode({"budgets": budgets}).decode())
     elif options.output in FOR_PROGRAMS:
         write({"teams": rows}, options.output, named(cluster))

@@ -179,6 +179,7 @@ def _costs(found: RecordedWindow, month: RecordedWindow | None, question: CostQu
         end_ms=found.window.end_ms,
         budgets=[] if month is None else _budgets(month, seen),
         notes=[*found.notes, *report.notes],
+        missing=report.missing,
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.cost.allocation_request import LABEL, OWNERS, AllocationRequest, IdleShare
 from shoal.cost.prices.billing import billing
-from shoal.cost.prices.machine_prices import machine_prices
+from shoal.cost.prices.machine_prices import machine_prices, missing_note
 from shoal.cost.records import Holding, Machine, Records
 from shoal.cost.report import PriceBasis
 from shoal.cost.statement import SHARED, CostRow, Period, statement
@@ -143,12 +143,15 @@ _Set = dict[str, _Sums]
 def allocations(
     records: Records, request: AllocationRequest, basis: PriceBasis, cluster: str, sees: Sees | None = None
 ) -> AllocationAnswer:
-    """`sees`: None for a reader that sees all namespaces. Raises UserError that asks for the prices that are missing,
-    and for a request with too many allocations."""
+    """`sees`: None for a reader that sees all namespaces. Machines without a price are left out, with a note. Raises
+    UserError where no machine has a price, and for a request with too many allocations."""
     prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
     prices.check(basis.where)
     bill = billing(records.machines, prices, basis.file, request.window)
     groups = _Groups(request, cluster, sees)
+    records = msgspec.structs.replace(
+        records, machines=tuple(one for one in records.machines if one.name in bill.curves)
+    )
     rows = statement(records, bill.curves, Period(request.window, request.steps), groups.of, basis.mode)
     ends = (*request.steps[1:], request.window.end_ms)
     sets: list[_Set] = [{} for _ in request.steps]
@@ -167,7 +170,8 @@ def allocations(
     if request.accumulates:
         sets, spans = [_accumulated(sets)], [(request.window.start_ms, request.window.end_ms)]
     return AllocationAnswer(
-        [_written(one, request, span, cluster) for one, span in zip(sets, spans, strict=True)], list(prices.notes)
+        [_written(one, request, span, cluster) for one, span in zip(sets, spans, strict=True)],
+        [*([note] if (note := missing_note(prices.unknown, names_nodes=sees is None)) else []), *prices.notes],
     )
 
 

@@ -12,8 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from shoal.cost.prices.machine_prices import UnknownPrice
 from shoal.cost.prices.price_file import Budget
 from shoal.cost.statement import CostRow
+from shoal.units.calendar_windows import TimeWindow
 
 BudgetState = Literal["kept", "at risk", "exceeded"]
 _DAYS = 7
@@ -37,6 +39,18 @@ class BudgetLine(msgspec.Struct, frozen=True, rename="camel"):
     spent: Decimal
     forecast: Decimal
     state: BudgetState
+    enforce: Literal["", "spent", "forecast"] = ""
+    """Whether new work waits for it."""
+
+
+class MonthBudgets(msgspec.Struct, frozen=True):
+    """The budgets of a month, as far as it was recorded."""
+
+    lines: list[BudgetLine]
+    month: TimeWindow
+    computed_ms: int
+    missing: list[UnknownPrice] = []
+    """Nodes without a price, which count nothing."""
 
 
 def forecast(month: MonthSpending) -> Decimal:
@@ -60,30 +74,19 @@ def budget_lines(
     replaced by those of each subject."""
     found = []
     for budget in budgets:
-        kind, name = _subject(budget)
+        kind, name = budget.subject
         amounts = [Decimal(0)] * len(month.starts_ms)
         for row in rows_by.get(kind, ()):
             if row.group == name:
                 amounts[row.day] += row.amount
         of_subject = msgspec.structs.replace(month, amounts=amounts)
         spent, expected = sum(amounts, Decimal(0)), forecast(of_subject)
-        found.append(BudgetLine(f"{kind} {name}", budget.per_month, spent, expected, _state(budget, spent, expected)))
+        state = _state(budget, spent, expected)
+        found.append(BudgetLine(f"{kind} {name}", budget.per_month, spent, expected, state, budget.enforce))
     return found
-
-
-def is_over(line: BudgetLine) -> bool:
-    """Whether an admission check would let the workload wait with the reason `over budget`."""
-    return line.state == "exceeded"
 
 
 def _state(budget: Budget, spent: Decimal, expected: Decimal) -> BudgetState:
     if spent > budget.per_month:
         return "exceeded"
     return "at risk" if expected > budget.per_month else "kept"
-
-
-def _subject(budget: Budget) -> tuple[str, str]:
-    for kind in ("team", "namespace", "queue"):
-        if name := getattr(budget, kind):
-            return kind, str(name)
-    raise ValueError("a budget names a team, a namespace or a queue")

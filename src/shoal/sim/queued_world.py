@@ -34,6 +34,7 @@ def kueue_of(manifests: ManifestQueues, now_s: float) -> Kueue:
         queues.put(fact)
     for name, labels in manifests.namespaces.items():
         queues.put_namespace(name, labels)
+    queues.put_cost_budgets(manifests.cost_budgets)
     queues.refresh()
     kueue = Kueue(queues)
     for facts, ran_s in manifests.history:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from shlex import quote as quoted
 from urllib.parse import urlencode
 
+from shoal.cost.prices.machine_prices import missing_note
 from shoal.cost.report import GroupTotal
 from shoal.units.calendar_windows import rfc3339
 from shoal.views.cost_tables import ABOUT_CLASSES, OF_GROUPS
@@ -40,7 +41,7 @@ class CostPage:
             tables.append(self._budgets(answer))
         parts = {
             "head": joined((element("h1", "Cost"), choices(question, lists_nodes=lists_nodes))),
-            "summary": _summary(answer),
+            "summary": _summary(answer, lists_nodes=lists_nodes),
             **{f"of-{one.key}": table_markup(one, path) for one in tables},
         }
         return WebPage("Cost", path, parts, "cost", tables)
@@ -125,18 +126,23 @@ def choices(question: CostQuestion, *, lists_nodes: bool) -> Markup:
     )
 
 
-def _summary(answer: CostAnswer) -> Markup:
+def _summary(answer: CostAnswer, *, lists_nodes: bool) -> Markup:
     total = answer.total
     sums: dict[str, Decimal] = {}
     for group in answer.groups:
         for kind, amount in group.classes.items():
             sums[kind] = sums.get(kind, Decimal(0)) + amount
-    shown = [("", total), *((kind, amount) for kind, amount in sums.items() if amount)]
+    shown = [
+        ("partial total" if answer.missing else "total", total),
+        *((kind, amount) for kind, amount in sums.items() if amount),
+    ]
     figures = [
-        element("div", element("strong", f"{amount:,.2f}"), element("span", f"{kind or 'total'} {answer.currency}"))
+        element("div", element("strong", f"{amount:,.2f}"), element("span", f"{kind} {answer.currency}"))
         for kind, amount in shown
     ]
-    notes = [element("p", note, class_="waits") for note in answer.notes]
+    missing = missing_note(answer.missing, names_nodes=lists_nodes)
+    notes = [element("p", missing, class_="fault")] if missing else []
+    notes += [element("p", note, class_="waits") for note in answer.notes]
     window = element("p", f"{rfc3339(answer.start_ms)} to {rfc3339(answer.end_ms)}", class_="empty")
     return joined((window, element("div", *figures, class_="figures"), *notes))
 

@@ -34,6 +34,7 @@ def start_history(
         # Imported here: a process without a history imports nothing of it.
         import aiohttp
 
+        from shoal.controllers.history.budget_publisher import BudgetPublisher
         from shoal.controllers.history.recorder import HistoryRecorder
         from shoal.controllers.history.sampler import Sampler
         from shoal.store.history.history import open_history
@@ -44,7 +45,8 @@ def start_history(
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
                 recorder = HistoryRecorder(context, history, served)
                 sampler = Sampler(context, partial(fetched_text, session), recorder.store_samples, recorder.part_of)
-                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings)
+                publisher = BudgetPublisher(context, choice.own.leader_election.resource_namespace)
+                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings, publisher)
                 if telemetry is not None:
                     telemetry.follow_prices(lambda: prices.figures)
                 async with asyncio.TaskGroup() as group:
