@@ -75,14 +75,13 @@ def test_the_message_has_the_budget_what_was_spent_and_when_it_resets() -> None:
     refused = budgets(budget("1204.1")).refusal(RED, NOW_S)
     assert refused is not None
     assert refused.message == (
-        "Over budget: team red: 1,204.10 of 1,000.00 USD are spent in 2026-11; "
-        "the budget resets at 2026-12-01T00:00:00Z"
+        "The budget of team red is spent: 1,204.10 of 1,000.00 USD in 2026-11; it resets at 2026-12-01T00:00:00Z"
     )
     expected = budgets(budget("600", forecast="1300", enforced="forecast")).refusal(RED, NOW_S)
     assert expected is not None
     assert expected.message == (
-        "Over budget: team red: 2026-11 is expected to cost 1,300.00 of 1,000.00 USD, 600.00 are spent; "
-        "the budget resets at 2026-12-01T00:00:00Z"
+        "The budget of team red will be exceeded: 600.00 of 1,000.00 USD are spent in 2026-11, and 1,300.00 are "
+        "expected; it resets at 2026-12-01T00:00:00Z"
     )
 
 

@@ -65,15 +65,15 @@ class OverBudget(msgspec.Struct, frozen=True):
     @property
     def message(self) -> str:
         one, limit = self.budget, _amount(self.budget.per_month)
-        resets = f"the budget resets at {_moment(self.resets_s)}"
+        resets = f"it resets at {_moment(self.resets_s)}"
         if one.is_used_up:
-            used = f"{_amount(one.spent)} of {limit} {self.currency} are spent in {self.period}"
+            used = f"is spent: {_amount(one.spent)} of {limit} {self.currency} in {self.period}"
         else:
             used = (
-                f"{self.period} is expected to cost {_amount(one.forecast)} of {limit} {self.currency}, "
-                f"{_amount(one.spent)} are spent"
+                f"will be exceeded: {_amount(one.spent)} of {limit} {self.currency} are spent in {self.period}, "
+                f"and {_amount(one.forecast)} are expected"
             )
-        return f"Over budget: {one.kind} {one.name}: {used}; {resets}"
+        return f"The budget of {one.kind} {one.name} {used}; {resets}"
 
 
 class CostBudgets:
@@ -90,6 +90,7 @@ class CostBudgets:
     ) -> None:
         self.budgets = budgets
         self.currency, self.period = currency, period
+        self.computed_s = computed_s
         self.resets_s = resets_s
         self.until_s = min(resets_s, computed_s + VALID_S)
         """From then on nothing is refused."""
@@ -109,6 +110,19 @@ class CostBudgets:
                 return OverBudget(found, self.currency, self.period, self.resets_s)
         return None
 
+    def at(self, now_s: float) -> CostBudgets:
+        """Those of a picture of that moment: what is known in it holds until the period ends, unless it is out of date
+        there."""
+        if now_s >= self.until_s:
+            return NO_BUDGETS
+        return CostBudgets(
+            self.budgets,
+            currency=self.currency,
+            period=self.period,
+            computed_s=self.resets_s,
+            resets_s=self.resets_s,
+        )
+
     def refuses_as(self, other: CostBudgets) -> bool:
         """Whether both refuse the same work for the same reason. Amounts that grow decide nothing anew."""
         mine, theirs = (
@@ -127,6 +141,11 @@ NO_BUDGETS = CostBudgets()
 def team_of(namespace_labels: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> str:
     """Users choose the labels of their pods, administrators those of namespaces."""
     return team_label(namespace_labels) or team_label(labels) or namespace
+
+
+def owner_of(namespace_labels: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> BudgetOwner:
+    """Of a pod."""
+    return BudgetOwner(team_of(namespace_labels, labels, namespace), namespace, queue_label(labels))
 
 
 def queue_label(labels: Mapping[str, str]) -> str:

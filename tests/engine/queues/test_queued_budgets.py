@@ -42,7 +42,7 @@ def test_a_workload_over_budget_waits_with_its_reason_and_blocks_no_strict_queue
     found.put_workload(replace(workload("after", "a", cpu=1), key="other/after", queue="default/a"), 0)
     assert [each.workload for cycle in found.run(1) for each in cycle.admitted] == ["other/after"]
     assert why(found, "w") is Wait.OVER_BUDGET
-    assert found.over_budget("default/w").startswith("Over budget: namespace default: 100.00 of 100.00 USD")
+    assert found.over_budget("default/w").startswith("The budget of namespace default is spent: 100.00 of 100.00 USD")
     assert found.over_budget("other/after") == ""
 
 

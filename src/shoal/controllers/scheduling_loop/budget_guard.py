@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
-from shoal.engine.asks import Ask
-from shoal.engine.cost_budgets import BudgetOwner, queue_label, team_of
+from shoal.engine.cost_budgets import owner_of
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.reasons import Wait
@@ -99,7 +98,7 @@ class BudgetGuard:
 
     def _arrived(self, event: PodArrived) -> bool:
         view = self._scheduling.watched.view(event.key)
-        if not self._places or view is None or view.workload or event.daemon_set or not asks_gpus(event.ask):
+        if not self._places or view is None or view.workload or event.daemon_set or not event.ask.asks_devices:
             return False
         self._waiting[event.key] = event
         if event.key in self._scheduling.cluster.pending or event.key in self._scheduling.cluster.pods:
@@ -116,9 +115,8 @@ class BudgetGuard:
         if not budgets.is_refusing or traits.namespace.startswith(_SYSTEM) or self._runs(event.who.group):
             return ""
         cluster = self._scheduling.cluster
-        labels = dict(traits.labels)
-        team = team_of(cluster.namespaces.get(traits.namespace, {}), labels, traits.namespace)
-        found = budgets.refusal(BudgetOwner(team, traits.namespace, queue_label(labels)), now_s)
+        owner = owner_of(cluster.namespaces.get(traits.namespace, {}), dict(traits.labels), traits.namespace)
+        found = budgets.refusal(owner, now_s)
         return "" if found is None else found.message
 
     def _runs(self, group: str) -> bool:
@@ -132,7 +130,3 @@ class BudgetGuard:
     def _forget(self, key: str) -> None:
         if self._held.pop(key, None) is not None:
             self._scheduling.held_pods.pop(key, None)
-
-
-def asks_gpus(ask: Ask) -> bool:
-    return ask.devices is not None or bool(ask.claims)
