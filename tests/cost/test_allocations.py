@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from build.scripted_months import STEP_MS, STEPS, scripted_month
+from shoal.cost.allocation_record import AllocationSet
 from shoal.cost.allocation_request import read_request
-from shoal.cost.allocations import IDLE, OTHERS, UNALLOCATED, UNUSED, AllocationSet, allocations
+from shoal.cost.allocations import IDLE, OTHERS, UNALLOCATED, UNUSED, allocations
 from shoal.cost.hourly_prices import held_gpus, hourly_prices
 from shoal.cost.prices.price_file import MachinePrice, PriceFile, Reservation, SharedCost
 from shoal.cost.records import PPM, DeviceShare, Holder, Holding, Machine, Records, Use

@@ -11,7 +11,7 @@ import typer
 from shoal.cli.command_help import HelpCommand, HelpGroup
 from shoal.cli.completion_values import one_of
 from shoal.cli.cost_source import CostSource
-from shoal.cli.formats import FOR_PROGRAMS
+from shoal.cli.formats import FOR_PROGRAMS, output_option
 from shoal.cli.known_names import check_known
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where
@@ -47,13 +47,7 @@ class CostShown:
     ] = _BY[0]
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="table, json, yaml, csv (a row for each day), or focus (the columns of FOCUS 1.2).",
-            autocompletion=one_of(_FORMATS),
-        ),
+        output_option(_FORMATS, "table, json, yaml, csv (a row for each day), or focus (the columns of FOCUS 1.2)."),
     ] = _FORMATS[0]
     charge: Annotated[
         str,

@@ -10,7 +10,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.completion_values import one_of
-from shoal.cli.formats import FOR_PROGRAMS, checked
+from shoal.cli.formats import FOR_PROGRAMS, checked, output_option
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
@@ -113,13 +113,7 @@ class ApplyOptions:
     dry_run: DryRun = False
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="text: apply. yaml or json: print the objects, without a cluster.",
-            autocompletion=one_of(_FORMATS),
-        ),
+        output_option(_FORMATS, "text: apply. yaml or json: print the objects, without a cluster."),
     ] = _FORMATS[0]
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from shoal.cli.cluster_access import AccessOptions
-from shoal.cli.completion_values import one_of
-from shoal.cli.formats import FOR_PROGRAMS, checked
+from shoal.cli.formats import FOR_PROGRAMS, checked, output_option
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
@@ -26,13 +23,7 @@ _FORMATS = ("table", *FOR_PROGRAMS, _BUDGETS)
 class TeamList:
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="table, json, yaml, or budgets: the budgets as a part of a price file of shoal cost.",
-            autocompletion=one_of(_FORMATS),
-        ),
+        output_option(_FORMATS, "table, json, yaml, or budgets: the budgets as a part of a price file of shoal cost."),
     ] = _FORMATS[0]
 
 
