@@ -328,6 +328,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "history": (
         f"{READ} namespaces,nodes,pods",
         f"{READ} resourceclaims,resourceslices {_DRA}",
+        # Which part of what pods hold is borrowed, and whose work was preempted.
+        f"{READ} clusterqueues,workloads {_KUEUE}",
+        f"{READ} queues @scheduling.run.ai,scheduling.volcano.sh",
     ),
 }
 """By part of `shoal run`, in the whole cluster."""

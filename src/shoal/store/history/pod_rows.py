@@ -205,6 +205,7 @@ def merged(before: Holding | None, now: Holding) -> Holding:
         running_ms=now.running_ms if before.running_ms is None else before.running_ms,
         end_ms=before.end_ms if before.end_ms is not None else now.end_ms,
         devices=_reported_or(before.devices, now.devices),
+        borrowed_ppm=before.borrowed_ppm,
         uses=(),
     )
 
