@@ -12,7 +12,7 @@ from shoal.cost.budgets import BudgetLine
 from shoal.cost.targets import BudgetPreset
 from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 
-_ENFORCED = {"": "no", "spent": "when it is spent", "forecast": "when it is expected to be exceeded"}
+ENFORCED = {"": "no", "spent": "when it is spent", "forecast": "when it is expected to be exceeded"}
 _STYLES = {"kept": "green", "at risk": "yellow", "exceeded": "red"}
 
 
@@ -33,7 +33,7 @@ def show_budgets(console: Console, found: Sequence[BudgetLine], currency: str) -
             f"{one.forecast:,.2f}",
             f"{one.limit:,.2f}",
             Text(one.state, _STYLES[one.state]),
-            _ENFORCED[one.enforce],
+            ENFORCED[one.enforce],
         ]
         for one in found
     ]

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from shoal.cost.prices.machine_prices import missing_note
 from shoal.cost.report import GroupTotal
 from shoal.units.calendar_windows import rfc3339
+from shoal.views.cost_advice import ENFORCED
 from shoal.views.cost_tables import ABOUT_CLASSES, OF_GROUPS
 from shoal.web.history_answers import DIMENSIONS, WINDOWS, CostAnswer, CostQuestion
 from shoal.web.markup import Markup, element, joined
@@ -91,11 +92,13 @@ class CostPage:
 
     def _budgets(self, answer: CostAnswer) -> DataTable:
         names = [(f"spent {answer.currency}", True), ("whole month", True), ("limit", True), ("state", False)]
+        names.append(("new work waits", False))
         rows = [
             [
                 TableCell(line.subject),
                 *(TableCell(f"{amount:,.2f}") for amount in (line.spent, line.forecast, line.limit)),
                 TableCell(line.state, style=_BUDGET_STYLES[line.state]),
+                TableCell(ENFORCED[line.enforce]),
             ]
             for line in answer.budgets
         ]

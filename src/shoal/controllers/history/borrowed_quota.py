@@ -80,11 +80,15 @@ class BorrowedQuota:
 
     def ended(self, uid: str, held: Holding) -> Holding:
         time = self._times.pop(uid, None)
-        self._pods.pop(uid, None)
         self._is_stale = True
         if time is None or held.end_ms is None:
             return held
         return msgspec.structs.replace(held, borrowed_ppm=time.mean(held.end_ms))
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._pods.pop(uid, None)
+        self._times.pop(uid, None)
 
     def changed(self, holdings: Mapping[str, Holding], now_ms: int, *, is_new: bool) -> Iterable[tuple[str, Holding]]:
         """The rows of which the borrowed part has changed. `is_new`: pods started or ended since the last call."""

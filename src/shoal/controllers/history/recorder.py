@@ -279,6 +279,7 @@ class HistoryRecorder:
             _take(self._taken.get(held.machine, {}), held, -1)
             ended = same_but_ended(held, gone.at_ms, is_preempted=gone.is_preempted)
             changes.holdings[uid] = self._borrowed.ended(uid, ended)
+        self._borrowed.forget(uid)
         wait = self._waits.pop(uid, None)
         if wait is not None:
             changes.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, gone.at_ms))

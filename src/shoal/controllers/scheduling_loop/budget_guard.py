@@ -97,11 +97,14 @@ class BudgetGuard:
         self._scheduling.wake()
 
     def _arrived(self, event: PodArrived) -> bool:
-        view = self._scheduling.watched.view(event.key)
-        if not self._places or view is None or view.workload or event.daemon_set or not event.ask.asks_devices:
+        if not self._places or event.daemon_set or not event.ask.asks_devices:
             return False
         self._waiting[event.key] = event
-        if event.key in self._scheduling.cluster.pending or event.key in self._scheduling.cluster.pods:
+        if (
+            not self._budgets.now.is_refusing
+            or event.key in self._scheduling.cluster.pending
+            or event.key in self._scheduling.cluster.pods
+        ):
             return False
         words = self._words(event, self._now_s())
         if words:
@@ -113,6 +116,9 @@ class BudgetGuard:
     def _words(self, event: PodArrived, now_s: float) -> str:
         budgets, traits = self._budgets.now, event.who.traits
         if not budgets.is_refusing or traits.namespace.startswith(_SYSTEM) or self._runs(event.who.group):
+            return ""
+        view = self._scheduling.watched.view(event.key)
+        if view is None or view.workload:
             return ""
         cluster = self._scheduling.cluster
         owner = owner_of(cluster.namespaces.get(traits.namespace, {}), dict(traits.labels), traits.namespace)
