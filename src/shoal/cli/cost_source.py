@@ -86,6 +86,8 @@ class CostFacts:
         self.window = window
         self.file = file
         self.missing: list[UnknownPrice] = []
+        self.since_ms = history.ledger.since_ms() or 0
+        """When the history began."""
 
     def days(self) -> list[tuple[int, date]]:
         from shoal.units.calendar_windows import day_starts

@@ -1,7 +1,7 @@
 """Budgets of a month: what was spent, what the month will come to, and whether that is too much.
 
-The forecast adds, for the rest of the month, the mean of the last seven whole days; before there is a whole day, the
-mean of the time so far. A month in which clocks change has an hour less or more, which counts.
+The forecast adds, for the rest of the month, the mean of the last seven whole days that were recorded; before there is a
+whole day, the mean of the time so far. A month in which clocks change has an hour less or more, which counts.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class MonthSpending(msgspec.Struct, frozen=True):
     end_ms: int
     """Of the month."""
     amounts: Sequence[Decimal]
+    since_ms: int = 0
+    """When the history began: days before that say nothing about what a day costs."""
 
 
 class BudgetLine(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,9 +60,10 @@ def forecast(month: MonthSpending) -> Decimal:
     spent = sum(month.amounts, Decimal(0))
     left = month.end_ms - month.now_ms
     ends = [*month.starts_ms[1:], month.now_ms]
-    whole = [(month.amounts[at], ends[at] - month.starts_ms[at]) for at in range(len(ends) - 1)][-_DAYS:]
+    days = [at for at in range(len(ends) - 1) if month.starts_ms[at] >= month.since_ms][-_DAYS:]
+    whole = [(month.amounts[at], ends[at] - month.starts_ms[at]) for at in days]
     if not whole:
-        length = month.now_ms - month.starts_ms[0]
+        length = month.now_ms - max(month.starts_ms[0], month.since_ms)
         whole = [(spent, length)]
     amount = sum((part for part, _ in whole), Decimal(0))
     length = sum(part for _, part in whole)

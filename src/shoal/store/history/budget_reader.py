@@ -30,6 +30,7 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int) -> MonthBudg
         window = TimeWindow(month.start_ms, end_ms)
         days = tuple(start for start, _ in day_starts(window, UTC))
         records = history.records(window.start_ms, window.end_ms, days)
+        since_ms = history.ledger.since_ms() or 0
         own = settings.file.on_premises
         watts = history.measured_watts(records.machines, window.start_ms, window.end_ms) if own else {}
     finally:
@@ -44,7 +45,7 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int) -> MonthBudg
         for kind in ("team", "namespace", "queue")
         if any(getattr(one, kind) for one in settings.file.budgets)
     }
-    lines = budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, ()))
+    lines = budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, (), since_ms))
     return MonthBudgets(lines, month, end_ms, prices.unknown)
 
 
