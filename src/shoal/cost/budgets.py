@@ -1,7 +1,7 @@
 """Budgets of a month: what was spent, what the month will come to, and whether that is too much.
 
-The forecast adds, for the rest of the month, the mean of the last seven whole days that were recorded; before there is a
-whole day, the mean of the time so far. A month in which clocks change has an hour less or more, which counts.
+The forecast adds, for the rest of the month, the mean of the last seven whole days that were recorded; before there is
+a whole day, the mean of the time so far. A month in which clocks change has an hour less or more, which counts.
 """
 
 from __future__ import annotations
