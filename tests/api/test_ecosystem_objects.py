@@ -66,6 +66,15 @@ def thing(api_version: str, kind: str, **fields: Any) -> dict[str, Any]:
 
 
 OBJECTS = [
+    thing(
+        "config.shoal.dev/v1alpha1",
+        "BudgetReport",
+        currency="USD",
+        period="2026-11",
+        computedAt="2026-11-27T12:00:00Z",
+        resetsAt="2026-12-01T00:00:00Z",
+        budgets=[{"kind": "team", "name": "red", "perMonth": "10", "spent": "1", "forecast": "2", "enforced": "spent"}],
+    ),
     thing("apps/v1", "Deployment", spec=REPLICAS),
     thing("apps/v1", "ReplicaSet", spec=REPLICAS),
     thing("apps/v1", "StatefulSet", spec=REPLICAS),

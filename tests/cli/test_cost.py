@@ -151,10 +151,29 @@ def test_days_of_a_zone_divide_the_window(costs: Costs) -> None:
     assert sum(Decimal(row["amount"]) for row in rows) == TOTAL
 
 
-def test_an_unknown_instance_type_is_asked_for(costs: Costs) -> None:
-    assert costs.run(code=2, prices=False) == ""
-    assert "no price is known of dgx-h100" in costs.err
+def test_a_node_of_an_unknown_instance_type_is_named_and_the_others_are_shown_as_a_part(costs: Costs) -> None:
+    shown = costs.run(prices=False)
+    assert "partial total" in shown
+    assert "price missing: node d (dgx-h100, has no price): the sums are partial" in costs.err
     assert "machines: [{instanceType: dgx-h100, perHour: AMOUNT}]" in costs.err
+    found = json.loads(costs.run("-o", "json", prices=False))
+    (missing,) = found["missingPrices"]
+    assert found["partial"]
+    assert (missing["instanceType"], missing["nodes"]) == ("dgx-h100", ["d"])
+    amounts = [Decimal(group["total"]) for group in found["groups"]] + [
+        Decimal(one) for one in found["others"].values()
+    ]
+    # The other node is a p5.48xlarge at 55.04 an hour.
+    assert sum(amounts) == Decimal(found["total"]) == 24 * Decimal("55.04")
+    complete = costs.json()
+    assert not complete["partial"]
+    assert complete["missingPrices"] == []
+
+
+def test_prices_are_asked_for_where_no_node_has_one(costs: Costs) -> None:
+    costs.prices.write_text("currency: EUR\n")
+    assert costs.run(code=2) == ""
+    assert "no price is known of dgx-h100 (has no price), p5.48xlarge (has no price)" in costs.err
 
 
 def test_a_wrong_price_file_is_named_with_its_field(costs: Costs) -> None:
@@ -218,7 +237,7 @@ def test_budgets_of_the_month_are_compared_with_what_was_spent(costs: Costs) -> 
     arguments = ["--history", str(costs.folder), "--prices", str(costs.prices)]
     assert main(["cost", "budget", *arguments]) == 0
     out, _ = costs.read()
-    assert [line.split()[-1] for line in out.splitlines()[1:]] == ["exceeded", "kept"]
+    assert [line.split()[-2:] for line in out.splitlines()[1:]] == [["exceeded", "no"], ["kept", "no"]]
     assert main(["cost", "budget", *arguments, "--window", "7d"]) == 2
 
 

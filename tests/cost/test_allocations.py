@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from build.scripted_months import STEP_MS, STEPS, scripted_month
+from shoal.cost.allocation_record import AllocationSet
 from shoal.cost.allocation_request import read_request
-from shoal.cost.allocations import IDLE, OTHERS, UNALLOCATED, UNUSED, AllocationSet, allocations
+from shoal.cost.allocations import IDLE, OTHERS, UNALLOCATED, UNUSED, allocations
 from shoal.cost.hourly_prices import held_gpus, hourly_prices
 from shoal.cost.prices.price_file import MachinePrice, PriceFile, Reservation, SharedCost
 from shoal.cost.records import PPM, DeviceShare, Holder, Holding, Machine, Records, Use
@@ -181,7 +182,20 @@ def test_a_wrong_parameter_is_named(query: dict[str, str], message: str) -> None
         read_request(query, 10 * HOUR_MS)
 
 
-def test_a_node_without_a_price_is_asked_for() -> None:
+def test_a_node_without_a_price_is_left_out_with_a_note_that_names_it_to_readers_of_all_namespaces() -> None:
+    odd = Machine("n2", 0, None, "odd", devices=("x0",))
+    other = msgspec.structs.replace(held("b", (0, 10), 1), machine="n2")
+    records = Records((NODE, odd), (*ONE.holdings, other))
+    request = read_request({"window": TEN, "includeIdle": "true", "aggregate": "pod"}, 10 * HOUR_MS)
+    found = allocations(records, request, basis(), "c")
+    assert total(found.sets) == 800.0
+    assert set(found.sets[0]) == {"a", IDLE}
+    assert "price missing: node n2 (odd, has no price)" in found.notes[0]
+    seen = allocations(records, request, basis(), "c", lambda _: True)
+    assert "price missing: 1 node (odd, has no price)" in seen.notes[0]
+
+
+def test_prices_are_asked_for_where_no_node_has_one() -> None:
     with pytest.raises(UserError, match="no price is known of box"):
         answer(ONE, PriceFile())
 

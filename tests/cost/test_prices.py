@@ -6,12 +6,13 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from shoal.cost.price_curves import constant
 from shoal.cost.prices.billing import billing
 from shoal.cost.prices.commitments import blended, hourly_price
-from shoal.cost.prices.machine_prices import decision_rate, machine_prices
+from shoal.cost.prices.machine_prices import decision_rate, machine_prices, missing_note
 from shoal.cost.prices.on_premises import per_gpu_hour
 from shoal.cost.prices.price_file import PriceFile, Reservation, SavingsPlan, read_price_file
 from shoal.cost.records import Machine
@@ -188,3 +189,34 @@ def test_the_invoice_has_the_machines_the_unused_commitments_and_shared_costs() 
 def test_a_decision_price_of_reserved_machines_is_nothing_and_is_no_billing_price() -> None:
     assert decision_rate(P5, Decimal(55), is_committed=True) == 0
     assert decision_rate(P5, Decimal(55), is_committed=False) == 55
+
+
+def test_machines_without_a_price_are_named_together_by_what_is_missing() -> None:
+    odd = [Machine(f"n{at}", 0, instance_type="odd") for at in range(10)]
+    box = Machine("box", 0, capacity="spot", instance_type="p5.48xlarge")
+    found = machine_prices([P5, *odd, box], PriceFile(), TODAY)
+    assert list(found.rates) == ["n"]
+    note = missing_note(found.unknown)
+    assert "nodes n0, n1, n2, n3, n4, n5, n6, n7 and 2 more (odd, has no price)" in note
+    assert "node box (spot p5.48xlarge, has no price)" in note
+    assert "machines: [{instanceType: odd, perHour: AMOUNT}]" in note
+    assert missing_note(found.unknown, names_nodes=False).startswith(
+        "price missing: 10 nodes (odd, has no price); 1 node"
+    )
+    assert missing_note([]) == ""
+
+
+def test_a_name_of_which_an_earlier_node_has_no_price_is_left_out_as_a_whole() -> None:
+    before = Machine("n", 0, 10, instance_type="odd")
+    found = machine_prices([before, msgspec.structs.replace(P5, start_ms=10)], PriceFile(), TODAY)
+    assert found.rates == {}
+    assert found.unknown[0].machines == ("n",)
+
+
+def test_the_invoice_and_the_commitments_leave_out_machines_without_a_price() -> None:
+    odd = Machine("x", 0, instance_type="odd")
+    window = TimeWindow(OCTOBER, OCTOBER + HOUR_MS)
+    prices = machine_prices([P5, odd], PriceFile(), TODAY)
+    bill = billing([P5, odd], prices, PriceFile(), window)
+    assert bill.invoice([P5, odd], window) == Decimal("55.04")
+    prices.check(Where())

@@ -10,7 +10,7 @@ import pytest
 from docs.pages import ROOT
 from shoal.client.clock import WallClock
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
-from shoal.data.permissions import ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
+from shoal.data.permissions import BESIDE_LEASE, ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
 from shoal.devices.agent_series import ALL as AGENT_SERIES
 from shoal.devices.dcgm_fields import FIELDS, XID
 from shoal.devices.dcgm_selection import CLOCK_EVENTS, P2P_STATUS, XID_COUNT
@@ -109,7 +109,7 @@ def test_the_page_of_permissions_is_the_table(part: str) -> None:
         assert shown == _rows((*EVERY_PART, *ELECTION))
         return
     lines = PARTS[part] if part != "queues" else PARTS[part][len(FACTS) :]
-    assert shown == _rows((*lines, *IN_NAMESPACE.get(part, ())))
+    assert shown == _rows((*lines, *IN_NAMESPACE.get(part, ()), *BESIDE_LEASE.get(part, ())))
 
 
 def test_queues_read_what_the_scheduler_reads() -> None:

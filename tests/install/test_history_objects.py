@@ -79,20 +79,26 @@ def test_a_wrong_size_is_named_before_anything_is_applied(size: str) -> None:
         _parts(f"history.size={size}")
 
 
-def test_its_account_may_only_read_and_write_events_and_its_own_lease() -> None:
+def test_its_account_may_only_read_and_write_events_its_own_lease_and_the_report_of_budgets() -> None:
     roles = [
         one
         for one in manifest(RELEASE, _values())
         if one["kind"] in ("Role", "ClusterRole") and one["metadata"]["name"].startswith("shoal-history")
     ]
-    assert len(roles) == 2
+    assert len(roles) == 3
     writing = {
         (tuple(rule["resources"]), tuple(rule.get("resourceNames", ())))
         for role in roles
         for rule in role["rules"]
         if {*rule["verbs"]} - {"get", "list", "watch"}
     }
-    assert writing == {(("events",), ()), (("leases",), ()), (("leases",), ("shoal-history",))}
+    assert writing == {
+        (("events",), ()),
+        (("leases",), ()),
+        (("leases",), ("shoal-history",)),
+        (("configmaps",), ()),
+        (("configmaps",), ("shoal-budgets",)),
+    }
 
 
 def test_a_claim_of_the_user_is_used_and_none_is_created() -> None:

@@ -35,12 +35,12 @@ def recorded(folder: Path) -> None:
 
 def test_budgets_are_those_of_the_month_of_the_last_record(tmp_path: Path) -> None:
     recorded(tmp_path)
-    red, lab = read_budgets(tmp_path, CostSettings(FILE), 0)
+    red, lab = read_budgets(tmp_path, CostSettings(FILE), 0).lines
     # One of two GPUs at 10 an hour for a day; November has 30 days.
     assert (red.subject, red.spent, red.state) == ("team red", Decimal(120), "exceeded")
     assert round(red.forecast) == 120 * 30
     assert (lab.subject, lab.state) == ("namespace lab", "kept")
-    assert read_budgets(tmp_path, CostSettings(), 0) == []
+    assert read_budgets(tmp_path, CostSettings(), 0).lines == []
 
 
 @virtual

@@ -14,6 +14,7 @@ from shoal.api import (
     topology,
     validity,
 )
+from shoal.api.budget_report import REPORT_KIND, REPORT_VERSION, BudgetReport, check_budget_report
 from shoal.api.disruption import PodDisruptionBudget, PriorityClass
 from shoal.api.groups import coscheduling, kai, kubernetes, volcano
 from shoal.api.kind import Kind
@@ -115,6 +116,7 @@ KINDS: tuple[Kind, ...] = (
         runtime_classes.check_runtime_class,
         is_namespaced=False,
     ),
+    Kind(REPORT_KIND, (REPORT_VERSION,), BudgetReport, check_budget_report, is_namespaced=False),
     *KUEUE_KINDS,
 )
 

@@ -10,8 +10,9 @@ import typer
 
 from shoal.cli.command_help import HelpCommand, HelpGroup
 from shoal.cli.completion_values import one_of
+from shoal.cli.cost_charges import ChargeOptions, charged, write_charges
 from shoal.cli.cost_source import CostSource
-from shoal.cli.formats import FOR_PROGRAMS
+from shoal.cli.formats import FOR_PROGRAMS, output_option
 from shoal.cli.known_names import check_known
 from shoal.cli.option_groups import with_options
 from shoal.units.errors import UserError, Where
@@ -30,8 +31,6 @@ app = typer.Typer(
 _OF_DAYS = ("csv", "focus", "html", "parquet")
 _FORMATS = ("table", *FOR_PROGRAMS, *_OF_DAYS)
 _MOST_BYTES = 512 << 20
-_CHARGES = ("request", "usage", "quota", "rate-card")
-_IDLE = ("none", "platform", "even", "weighted")
 _BY = ("team", "namespace", "queue", "job", "gang", "pod", "model", "node", "label:")
 
 
@@ -48,31 +47,11 @@ class CostShown:
     ] = _BY[0]
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="table, json, yaml, csv or parquet (rows of days), focus (that of FOCUS 1.2), or html (a statement).",
-            autocompletion=one_of(_FORMATS),
+        output_option(
+            _FORMATS,
+            "table, json, yaml, csv or parquet (rows of days), focus (that of FOCUS 1.2), or html (a statement).",
         ),
     ] = _FORMATS[0]
-    charge: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE",
-            help="Show who pays instead: by request, usage, quota or rate-card.",
-            autocompletion=one_of(_CHARGES),
-        ),
-    ] = ""
-    idle: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE",
-            help="With --charge: what is left over is divided even or weighted, is the platform's, or is shown (none).",
-            autocompletion=one_of(_IDLE),
-        ),
-    ] = _IDLE[0]
-
     invoice: Annotated[
         Path | None,
         typer.Option(
@@ -80,39 +59,37 @@ class CostShown:
         ),
     ] = None
 
-    def check(self) -> None:
+    def check(self, charges: ChargeOptions) -> None:
         check_known(self.output, _FORMATS, "format", Where(path="--output"))
-        check_known(self.idle, _IDLE, "mode", Where(path="--idle"))
-        if self.charge:
-            check_known(self.charge, _CHARGES, "mode", Where(path="--charge"))
-        elif self.idle != _IDLE[0]:
-            raise UserError("--idle is only for --charge", fix="write --charge request")
-        if self.charge and self.invoice is not None:
+        charges.check()
+        if charges.charge and self.invoice is not None:
             raise UserError("--charge does not go with --invoice", fix="leave out one of the two")
-        if self.charge and self.output in _OF_DAYS:
+        if charges.charge and self.output in _OF_DAYS:
             raise UserError(f"--charge does not go with -o {self.output}", fix="write -o json")
 
 
 @app.callback(invoke_without_command=True)
 @with_options
-def cost(called: typer.Context, source: CostSource, shown: CostShown) -> None:
+def cost(called: typer.Context, source: CostSource, shown: CostShown, charges: ChargeOptions) -> None:
     """Show what GPUs cost, by team, namespace, queue, job, model or label.
 
     Every second of every node has one class, and the sum is the invoice. The history is what shoal up records, or shoal
     run with --history.
     """
     if called.invoked_subcommand is not None:
-        if source != CostSource() or shown != CostShown():
+        if source != CostSource() or shown != CostShown() or charges != ChargeOptions():
             raise UserError("options of a command stand behind its name", where=Where(path="shoal cost"))
         return
     from shoal.cost.report import cost_report
     from shoal.cost.statement import dimension
 
-    shown.check()
+    shown.check(charges)
     group_of = dimension(shown.by)
     facts = source.open()
-    if shown.charge:
-        _charges(facts, shown)
+    if charges.charge:
+        report = charged(facts, shown.by)
+        _complain(facts, report)
+        write_charges(facts, report, charges, shown.by, shown.output)
         return
     by_day = shown.output in _OF_DAYS
     records = facts.records(by_day=by_day)
@@ -149,8 +126,15 @@ def _with_invoice(facts: CostFacts, report: CostReport, path: Path) -> CostRepor
 def _complain(facts: CostFacts, report: CostReport) -> None:
     from shoal.units.errors import one_line
 
-    for note in (*facts.notes(), *report.notes):
+    for note in _notes(facts, report):
         typer.echo(f"shoal: {one_line(note)}", err=True)
+
+
+def _notes(facts: CostFacts, report: CostReport) -> list[str]:
+    from shoal.cost.prices.machine_prices import missing_note
+
+    missing = missing_note(report.missing)
+    return [*([missing] if missing else []), *facts.notes(), *report.notes]
 
 
 def _write_rows(facts: CostFacts, report: CostReport, shown: CostShown) -> None:
@@ -168,11 +152,11 @@ def _write_totals(facts: CostFacts, report: CostReport, shown: CostShown) -> Non
     from shoal.cli.formats import console, write
     from shoal.cost.report import group_totals
     from shoal.units.calendar_windows import rfc3339
-    from shoal.views.cost_tables import CostDocument, document_of, in_cents, show_costs
+    from shoal.views.cost_tables import CostDocument, document_of, in_cents, missing_prices, show_costs
 
     groups = in_cents(group_totals(report.rows))
     if shown.output == "table":
-        show_costs(console(), groups, shown.by, facts.file.currency)
+        show_costs(console(), groups, shown.by, facts.file.currency, is_partial=report.is_partial)
         return
     named, others = document_of(groups)
     document = CostDocument(
@@ -183,37 +167,11 @@ def _write_totals(facts: CostFacts, report: CostReport, shown: CostShown) -> Non
         others=others,
         total=f"{report.invoice:.2f}",
         unknown_hours=f"{report.unknown_hours:.2f}",
-        notes=[*facts.notes(), *report.notes],
+        notes=_notes(facts, report),
+        partial=report.is_partial,
+        missing_prices=missing_prices(report.missing),
     )
     write(document, shown.output)
-
-
-def _charges(facts: CostFacts, shown: CostShown) -> None:
-    from decimal import Decimal
-
-    from shoal.cli.formats import console, write
-    from shoal.cost.chargeback import CHARGE_MODES, IDLE_MODES, ChargePolicy, charged_dimension, charges
-    from shoal.cost.report import cost_report
-    from shoal.cost.statement import dimension
-    from shoal.units.calendar_windows import HOUR_MS
-    from shoal.views.cost_charges import charge_rows, show_charges
-
-    records = facts.records()
-    group_of = charged_dimension(dimension(shown.by))
-    report = cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
-    hours = Decimal(facts.window.length_ms) / HOUR_MS
-    policy = ChargePolicy(
-        mode=next(one for one in CHARGE_MODES if one == shown.charge),
-        idle=next(one for one in IDLE_MODES if one == shown.idle),
-        rate_card=facts.file.rate_card,
-        quota_hours={name: gpus * hours for name, gpus in facts.file.quotas.items()},
-    )
-    rows = charge_rows(charges(report.rows, policy))
-    _complain(facts, report)
-    if shown.output == "table":
-        show_charges(console(), rows, shown.by, facts.file.currency)
-    else:
-        write({"currency": facts.file.currency, "by": shown.by, "mode": shown.charge, "charges": rows}, shown.output)
 
 
 def _explain() -> None:

@@ -51,5 +51,5 @@ def _lines(facts: CostFacts) -> list[BudgetLine]:
     records = facts.records(by_day=True)
     curves, period = facts.curves(records), facts.period(by_day=True)
     rows = {kind: statement(records, curves, period, dimension(kind)) for kind in ("team", "namespace", "queue")}
-    month = MonthSpending(period.days, facts.window.end_ms, facts.month_end_ms(), ())
+    month = MonthSpending(period.days, facts.window.end_ms, facts.month_end_ms(), (), facts.since_ms)
     return budget_lines(facts.file.budgets, rows, month)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from shoal.cost.price_curves import PriceCurve
+    from shoal.cost.prices.machine_prices import UnknownPrice
     from shoal.cost.prices.price_file import PriceFile
     from shoal.cost.records import Machine, Records, Wait
     from shoal.cost.report import PriceBasis
@@ -85,6 +86,9 @@ class CostFacts:
         self.zone = zone
         self.window = window
         self.file = file
+        self.missing: list[UnknownPrice] = []
+        self.since_ms = history.ledger.since_ms() or 0
+        """When the history began."""
 
     def days(self) -> list[tuple[int, date]]:
         from shoal.units.calendar_windows import day_starts
@@ -115,7 +119,8 @@ class CostFacts:
         )
 
     def curves(self, records: Records) -> dict[str, PriceCurve]:
-        """The billing price of every machine. Raises UserError that asks for those that are missing."""
+        """The billing price of every machine that has one; a note names the others. Raises UserError that asks for
+        prices where no machine has one."""
         return self.curves_of(records.machines, self.basis(records.machines))
 
     def curves_of(self, machines: tuple[Machine, ...], basis: PriceBasis) -> dict[str, PriceCurve]:
@@ -124,6 +129,7 @@ class CostFacts:
 
         prices = machine_prices(machines, basis.file, basis.today, basis.measured_watts)
         prices.check(basis.where)
+        self.missing = prices.unknown
         return billing(machines, prices, basis.file, self.window).curves
 
     def month_end_ms(self) -> int:
@@ -139,8 +145,11 @@ class CostFacts:
         return self.history.ledger.waits(self.window.start_ms, self.window.end_ms)
 
     def notes(self) -> list[str]:
-        """What a reader must know about the time that was recorded."""
-        return self.history.notes(self.window.start_ms, _now_ms())
+        """What a reader must know about the time that was recorded, and of prices that `curves` did not find."""
+        from shoal.cost.prices.machine_prices import missing_note
+
+        missing = missing_note(self.missing)
+        return [*([missing] if missing else []), *self.history.notes(self.window.start_ms, _now_ms())]
 
     def _watts(self, machines: tuple[Machine, ...]) -> dict[str, Decimal]:
         return self.history.measured_watts(machines, self.window.start_ms, self.window.end_ms)

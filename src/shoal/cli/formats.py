@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 import typer
+from typer.models import OptionInfo
 
 from shoal.cli.completion_values import one_of
 from shoal.cli.known_names import check_known
@@ -26,31 +27,19 @@ TABLES = ("table", "wide", *FOR_PROGRAMS)
 TEXTS = ("text", *FOR_PROGRAMS)
 _PIPE_WIDTH = 4000
 
-TableOutput = Annotated[
-    str,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FORMAT",
-        help="table, wide (more columns), json or yaml.",
-        autocompletion=one_of(TABLES),
-    ),
-]
+
+def output_option(formats: Sequence[str], help_: str) -> OptionInfo:
+    """The option -o of a command with these formats."""
+    made: OptionInfo = typer.Option("-o", "--output", metavar="FORMAT", help=help_, autocompletion=one_of(formats))
+    return made
+
+
+TableOutput = Annotated[str, output_option(TABLES, "table, wide (more columns), json or yaml.")]
 SUMMARIES = (*TABLES, "name", "jsonpath=")
 SummaryOutput = Annotated[
-    str,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FORMAT",
-        help="table, wide (more columns), name, json, yaml or jsonpath=TEMPLATE.",
-        autocompletion=one_of(SUMMARIES),
-    ),
+    str, output_option(SUMMARIES, "table, wide (more columns), name, json, yaml or jsonpath=TEMPLATE.")
 ]
-TextOutput = Annotated[
-    str,
-    typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.", autocompletion=one_of(TEXTS)),
-]
+TextOutput = Annotated[str, output_option(TEXTS, "text, json or yaml.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.", hidden=True)]
 """The former spelling."""
 

@@ -15,7 +15,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.completion_values import namespaces, one_of
 from shoal.cli.exit_codes import DONE, FAILED, WRONG_INPUT
-from shoal.cli.formats import FOR_PROGRAMS
+from shoal.cli.formats import FOR_PROGRAMS, output_option
 from shoal.cli.list_options import AllNamespaces
 from shoal.cli.option_groups import with_options
 
@@ -99,13 +99,7 @@ class RuleChoice:
 class LintOutput:
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="table, wide (a row for each finding), name, json, yaml, sarif, github or junit.",
-            autocompletion=one_of(_FORMATS),
-        ),
+        output_option(_FORMATS, "table, wide (a row for each finding), name, json, yaml, sarif, github or junit."),
     ] = _FORMATS[0]
     fail_on: Annotated[
         str,

@@ -131,6 +131,7 @@ def loaded_of(
         added = {profile.scheduler_name: profile.added_affinity for profile in profiles.profiles}
     queues = _queues(documents)
     manifests = manifest_cluster_of(without_queue_objects(documents if queues is None else queues.documents), added)
+    manifests.queued = frozenset() if queues is None else queues.pods
     hold_queued_pods(documents, manifests)
     queues_of_kai = kai_queues(documents)
     fairshare = discipline_of(queues_of_kai)

@@ -10,7 +10,7 @@ import typer
 
 from shoal.cli.cluster_access import AccessOptions
 from shoal.cli.completion_values import one_of
-from shoal.cli.formats import FOR_PROGRAMS, checked
+from shoal.cli.formats import FOR_PROGRAMS, checked, output_option
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
@@ -70,6 +70,16 @@ class TeamOptions:
     budget: Annotated[
         str, typer.Option("--budget", metavar="AMOUNT", help="The budget of a month.", rich_help_panel=_PANEL)
     ] = ""
+    enforce_budget: Annotated[
+        str,
+        typer.Option(
+            "--enforce-budget",
+            metavar="MODE",
+            help="New work waits once the budget is spent, or by forecast.",
+            rich_help_panel=_PANEL,
+            autocompletion=one_of(("spent", "forecast")),
+        ),
+    ] = ""
 
     def spec(self) -> dict[str, Any]:
         """The fields that are given."""
@@ -89,6 +99,7 @@ class TeamOptions:
             "queue": _given({"cohort": self.cohort}),
             "priorities": self.priority,
             "budgetPerMonth": self.budget,
+            "budgetEnforced": self.enforce_budget,
         }
         return _given(fields)
 
@@ -102,13 +113,7 @@ class ApplyOptions:
     dry_run: DryRun = False
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="text: apply. yaml or json: print the objects, without a cluster.",
-            autocompletion=one_of(_FORMATS),
-        ),
+        output_option(_FORMATS, "text: apply. yaml or json: print the objects, without a cluster."),
     ] = _FORMATS[0]
 
 

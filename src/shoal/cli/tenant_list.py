@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from shoal.cli.cluster_access import AccessOptions
-from shoal.cli.completion_values import one_of
-from shoal.cli.formats import FOR_PROGRAMS, checked
+from shoal.cli.formats import FOR_PROGRAMS, checked, output_option
 from shoal.cli.option_groups import with_options
 
 if TYPE_CHECKING:
@@ -26,13 +23,7 @@ _FORMATS = ("table", *FOR_PROGRAMS, _BUDGETS)
 class TeamList:
     output: Annotated[
         str,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="table, json, yaml, or budgets: the budgets as a part of a price file of shoal cost.",
-            autocompletion=one_of(_FORMATS),
-        ),
+        output_option(_FORMATS, "table, json, yaml, or budgets: the budgets as a part of a price file of shoal cost."),
     ] = _FORMATS[0]
 
 
@@ -52,7 +43,15 @@ def list_teams(options: TeamList, access: AccessOptions) -> None:
 
         import msgspec
 
-        budgets = [{"team": row.team, "perMonth": row.budget} for row in rows if row.budget]
+        budgets = [
+            {
+                "team": row.team,
+                "perMonth": row.budget,
+                **({"enforce": row.budget_enforced} if row.budget_enforced else {}),
+            }
+            for row in rows
+            if row.budget
+        ]
         sys.stdout.write(msgspec.yaml.encode({"budgets": budgets}).decode())
     elif options.output in FOR_PROGRAMS:
         write({"teams": rows}, options.output, named(cluster))

@@ -203,6 +203,7 @@ def _costs(found: RecordedWindow, month: RecordedWindow | None, question: CostQu
         end_ms=found.window.end_ms,
         budgets=[] if month is None else _budgets(month, seen),
         notes=[*found.notes, *report.notes],
+        missing=report.missing,
     )
 
 
@@ -215,4 +216,6 @@ def _budgets(found: RecordedWindow, seen: Namespaces) -> list[BudgetLine]:
     rows: dict[str, list[CostRow]] = {
         kind: statement(found.records, curves, period, dimension(kind)) for kind in ("team", "namespace", "queue")
     }
-    return budget_lines(budgets, rows, MonthSpending(period.days, found.window.end_ms, facts.month_end_ms(), ()))
+    return budget_lines(
+        budgets, rows, MonthSpending(period.days, found.window.end_ms, facts.month_end_ms(), (), facts.since_ms)
+    )

@@ -110,7 +110,9 @@ def commitment_advice(
     }
     found = []
     for name, discount in sorted(discounts.items()):
-        of_type = [one for one in machines if one.instance_type == name and one.capacity == "on-demand"]
+        of_type = [
+            one for one in machines if one.instance_type == name and one.capacity == "on-demand" and one.name in curves
+        ]
         load = _load(of_type, window)
         if not load or not any(load):
             continue

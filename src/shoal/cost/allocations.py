@@ -1,8 +1,7 @@
 """Costs as allocations, the form of OpenCost's API: one set for each step of a window, allocations by name in it.
 
 The amounts are those of `statement`: what pods held is in their allocation, all other time of nodes in `__idle__`. The
-totals of a set with idle time, and of commitments that were not used, add up to the invoice. Shoal measures the use of
-GPUs and not that of CPUs and memory, so use and efficiency of these are absent, and never 0.
+totals of a set with idle time, and of commitments that were not used, add up to the invoice.
 """
 
 from __future__ import annotations
@@ -12,13 +11,20 @@ from decimal import Decimal
 
 import msgspec
 
+from shoal.cost.allocation_record import (
+    AllocationProperties,
+    AllocationSet,
+    AllocationSums,
+    SetWindow,
+    allocation_of,
+)
 from shoal.cost.allocation_request import LABEL, OWNERS, AllocationRequest, IdleShare
 from shoal.cost.prices.billing import billing
-from shoal.cost.prices.machine_prices import machine_prices
+from shoal.cost.prices.machine_prices import machine_prices, missing_note
 from shoal.cost.records import Holding, Machine, Records
 from shoal.cost.report import PriceBasis
-from shoal.cost.statement import SHARED, CostRow, Period, statement
-from shoal.units.calendar_windows import HOUR_MS, rfc3339
+from shoal.cost.statement import SHARED, Period, statement
+from shoal.units.calendar_windows import rfc3339
 from shoal.units.errors import UserError, Where
 
 IDLE, UNALLOCATED, UNUSED = "__idle__", "__unallocated__", "__unused_commitment__"
@@ -28,75 +34,8 @@ _MOST_ALLOCATIONS = 50_000
 _FREE = "\x1e"
 """The group of what no pod held; the name of the node follows."""
 _SEPARATOR = "\x1f"
-_BYTES_PER_MIB = 2**20
-_MINUTE_MS = 60_000
-_ACTIVE, _IDLE_HELD = "allocated-active", "allocated-idle"
 Sees = Callable[[str], bool]
 """Whether the reader may see the pods of a namespace."""
-
-
-class AllocationProperties(msgspec.Struct, omit_defaults=True, rename="camel"):
-    cluster: str = ""
-    node: str = ""
-    namespace: str = ""
-    controller_kind: str = ""
-    controller: str = ""
-    pod: str = ""
-    team: str = ""
-    queue: str = ""
-    gang: str = ""
-    model: str = ""
-    labels: dict[str, str] = {}
-
-
-class SetWindow(msgspec.Struct, frozen=True):
-    start: str
-    end: str
-
-
-class Allocation(msgspec.Struct, rename="camel"):
-    """As OpenCost writes it. None: not measured."""
-
-    name: str
-    properties: AllocationProperties
-    window: SetWindow
-    start: str = ""
-    end: str = ""
-    minutes: float = 0.0
-    cpu_cores: float = 0.0
-    cpu_core_request_average: float = 0.0
-    cpu_core_usage_average: float | None = None
-    cpu_core_hours: float = 0.0
-    cpu_cost: float = 0.0
-    cpu_cost_adjustment: float = 0.0
-    cpu_cost_idle: float = 0.0
-    cpu_efficiency: float | None = None
-    gpu_count: float = 0.0
-    gpu_hours: float = 0.0
-    gpu_request_average: float = 0.0
-    gpu_usage_average: float | None = None
-    gpu_cost: float = 0.0
-    gpu_cost_adjustment: float = 0.0
-    gpu_cost_idle: float = 0.0
-    gpu_efficiency: float | None = None
-    ram_bytes: float = 0.0
-    ram_byte_request_average: float = 0.0
-    ram_byte_usage_average: float | None = None
-    ram_byte_hours: float = 0.0
-    ram_cost: float = 0.0
-    ram_cost_adjustment: float = 0.0
-    ram_cost_idle: float = 0.0
-    ram_efficiency: float | None = None
-    pv_cost: float = 0.0
-    network_cost: float = 0.0
-    load_balancer_cost: float = 0.0
-    shared_cost: float = 0.0
-    external_cost: float = 0.0
-    total_cost: float = 0.0
-    total_efficiency: float | None = None
-
-
-AllocationSet = dict[str, Allocation]
 
 
 class AllocationAnswer(msgspec.Struct, frozen=True):
@@ -104,51 +43,21 @@ class AllocationAnswer(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-class _Sums:
-    """The exact amounts of an allocation while it is added up."""
-
-    def __init__(self) -> None:
-        self.properties: AllocationProperties | None = None
-        self.start_ms, self.end_ms = 0, 0
-        self.core_ms = self.mib_ms = 0
-        self.cpu = self.gpu = self.ram = self.shared = self.external = Decimal(0)
-        self.gpu_hours = self.used = self.measured = self.held_idle = Decimal(0)
-
-    @property
-    def total(self) -> Decimal:
-        return self.cpu + self.gpu + self.ram + self.shared + self.external
-
-    def cover(self, start_ms: int, end_ms: int) -> None:
-        self.start_ms = min(self.start_ms, start_ms) if self.end_ms else start_ms
-        self.end_ms = max(self.end_ms, end_ms)
-
-    def describe(self, found: AllocationProperties) -> None:
-        self.properties = found if self.properties is None else _common(self.properties, found)
-
-    def add_row(self, row: CostRow) -> None:
-        self.cpu += row.cpu_amount
-        self.gpu += row.gpu_amount
-        self.ram += row.memory_amount
-        self.gpu_hours += row.gpu_hours
-        if row.kind in (_ACTIVE, _IDLE_HELD):
-            self.measured += row.gpu_amount
-            self.used += row.used_amount
-        if row.kind == _IDLE_HELD:
-            self.held_idle += row.gpu_amount
-
-
-_Set = dict[str, _Sums]
+_Set = dict[str, AllocationSums]
 
 
 def allocations(
     records: Records, request: AllocationRequest, basis: PriceBasis, cluster: str, sees: Sees | None = None
 ) -> AllocationAnswer:
-    """`sees`: None for a reader that sees all namespaces. Raises UserError that asks for the prices that are missing,
-    and for a request with too many allocations."""
+    """`sees`: None for a reader that sees all namespaces. Machines without a price are left out, with a note. Raises
+    UserError where no machine has a price, and for a request with too many allocations."""
     prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
     prices.check(basis.where)
     bill = billing(records.machines, prices, basis.file, request.window)
     groups = _Groups(request, cluster, sees)
+    records = msgspec.structs.replace(
+        records, machines=tuple(one for one in records.machines if one.name in bill.curves)
+    )
     rows = statement(records, bill.curves, Period(request.window, request.steps), groups.of, basis.mode)
     ends = (*request.steps[1:], request.window.end_ms)
     sets: list[_Set] = [{} for _ in request.steps]
@@ -167,7 +76,8 @@ def allocations(
     if request.accumulates:
         sets, spans = [_accumulated(sets)], [(request.window.start_ms, request.window.end_ms)]
     return AllocationAnswer(
-        [_written(one, request, span, cluster) for one, span in zip(sets, spans, strict=True)], list(prices.notes)
+        [_written(one, request, span, cluster) for one, span in zip(sets, spans, strict=True)],
+        [*([note] if (note := missing_note(prices.unknown, names_nodes=sees is None)) else []), *prices.notes],
     )
 
 
@@ -276,10 +186,10 @@ def _add_time(sets: Sequence[_Set], records: Records, groups: _Groups, spans: Se
                 found.mib_ms += held.memory_mib * (last - first)
 
 
-def _at(found: _Set, name: str) -> _Sums:
+def _at(found: _Set, name: str) -> AllocationSums:
     one = found.get(name)
     if one is None:
-        one = found[name] = _Sums()
+        one = found[name] = AllocationSums()
     return one
 
 
@@ -318,12 +228,12 @@ def _written(found: _Set, request: AllocationRequest, span: tuple[int, int], clu
         shared = _shared_idle(held, idle.values(), request.shares_idle)
         idle = {}
     window = SetWindow(rfc3339(span[0]), rfc3339(span[1]))
-    written = {name: _allocation(name, one, window, span, shared.get(name)) for name, one in held.items()}
+    written = {name: allocation_of(name, one, window, span, shared.get(name)) for name, one in held.items()}
     if request.has_idle:
         rest = idle | ({UNUSED: found[UNUSED]} if UNUSED in found else {})
         for name, one in rest.items():
             one.properties = one.properties or AllocationProperties(cluster=cluster)
-            written[name] = _allocation(name, one, window, span, None)
+            written[name] = allocation_of(name, one, window, span, None)
     return dict(sorted(written.items()))
 
 
@@ -341,7 +251,7 @@ def _share_costs(held: _Set) -> None:
 
 
 def _shared_idle(
-    held: Mapping[str, _Sums], idle: Iterable[_Sums], how: IdleShare
+    held: Mapping[str, AllocationSums], idle: Iterable[AllocationSums], how: IdleShare
 ) -> dict[str, tuple[Decimal, Decimal, Decimal]]:
     """The part of each allocation of the idle CPUs, GPUs and memory."""
     rest = list(idle)
@@ -354,58 +264,3 @@ def _shared_idle(
             is_even = how == "even" or not whole
             found[name].append(amount / len(held) if is_even else amount * getattr(one, field) / whole)
     return {name: (parts[0], parts[1], parts[2]) for name, parts in found.items()}
-
-
-def _allocation(
-    name: str,
-    sums: _Sums,
-    window: SetWindow,
-    span: tuple[int, int],
-    idle: tuple[Decimal, Decimal, Decimal] | None,
-) -> Allocation:
-    start, end = (sums.start_ms, sums.end_ms) if sums.end_ms else span
-    length = max(end - start, 1)
-    cpu, gpu, ram = idle or (Decimal(0), Decimal(0), Decimal(0))
-    gpus = float(sums.gpu_hours) * HOUR_MS / length
-    efficiency = float(sums.used / sums.measured) if sums.measured else None
-    cores, ram_bytes = sums.core_ms / 1000 / length, sums.mib_ms * _BYTES_PER_MIB / length
-    return Allocation(
-        name=name,
-        properties=sums.properties or AllocationProperties(),
-        window=window,
-        start=rfc3339(start),
-        end=rfc3339(end),
-        minutes=length / _MINUTE_MS,
-        cpu_cores=cores,
-        cpu_core_request_average=cores,
-        cpu_core_hours=sums.core_ms / 1000 / HOUR_MS,
-        cpu_cost=float(sums.cpu + cpu),
-        cpu_cost_idle=float(cpu),
-        gpu_count=gpus,
-        gpu_hours=float(sums.gpu_hours),
-        gpu_request_average=gpus,
-        gpu_usage_average=None if efficiency is None else gpus * efficiency,
-        gpu_cost=float(sums.gpu + gpu),
-        gpu_cost_idle=float(sums.held_idle + gpu),
-        gpu_efficiency=efficiency,
-        ram_bytes=ram_bytes,
-        ram_byte_request_average=ram_bytes,
-        ram_byte_hours=sums.mib_ms * _BYTES_PER_MIB / HOUR_MS,
-        ram_cost=float(sums.ram + ram),
-        ram_cost_idle=float(ram),
-        shared_cost=float(sums.shared),
-        external_cost=float(sums.external),
-        total_cost=float(sums.total + cpu + gpu + ram),
-        total_efficiency=efficiency,
-    )
-
-
-def _common(one: AllocationProperties, other: AllocationProperties) -> AllocationProperties:
-    """Those in which both agree."""
-    return AllocationProperties(
-        **{
-            name: getattr(one, name)
-            for name in AllocationProperties.__struct_fields__
-            if getattr(one, name) == getattr(other, name)
-        }
-    )

@@ -1,7 +1,7 @@
 """Budgets of a month: what was spent, what the month will come to, and whether that is too much.
 
-The forecast adds, for the rest of the month, the mean of the last seven whole days; before there is a whole day, the
-mean of the time so far. A month in which clocks change has an hour less or more, which counts.
+The forecast adds, for the rest of the month, the mean of the last seven whole days that were recorded; before there is
+a whole day, the mean of the time so far. A month in which clocks change has an hour less or more, which counts.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from shoal.cost.prices.machine_prices import UnknownPrice
 from shoal.cost.prices.price_file import Budget
 from shoal.cost.statement import CostRow
+from shoal.units.calendar_windows import TimeWindow
 
 BudgetState = Literal["kept", "at risk", "exceeded"]
 _DAYS = 7
@@ -28,6 +30,8 @@ class MonthSpending(msgspec.Struct, frozen=True):
     end_ms: int
     """Of the month."""
     amounts: Sequence[Decimal]
+    since_ms: int = 0
+    """When the history began: days before that say nothing about what a day costs."""
 
 
 class BudgetLine(msgspec.Struct, frozen=True, rename="camel"):
@@ -37,6 +41,18 @@ class BudgetLine(msgspec.Struct, frozen=True, rename="camel"):
     spent: Decimal
     forecast: Decimal
     state: BudgetState
+    enforce: Literal["", "spent", "forecast"] = ""
+    """Whether new work waits for it."""
+
+
+class MonthBudgets(msgspec.Struct, frozen=True):
+    """The budgets of a month, as far as it was recorded."""
+
+    lines: list[BudgetLine]
+    month: TimeWindow
+    computed_ms: int
+    missing: list[UnknownPrice] = []
+    """Nodes without a price, which count nothing."""
 
 
 def forecast(month: MonthSpending) -> Decimal:
@@ -44,9 +60,10 @@ def forecast(month: MonthSpending) -> Decimal:
     spent = sum(month.amounts, Decimal(0))
     left = month.end_ms - month.now_ms
     ends = [*month.starts_ms[1:], month.now_ms]
-    whole = [(month.amounts[at], ends[at] - month.starts_ms[at]) for at in range(len(ends) - 1)][-_DAYS:]
+    days = [at for at in range(len(ends) - 1) if month.starts_ms[at] >= month.since_ms][-_DAYS:]
+    whole = [(month.amounts[at], ends[at] - month.starts_ms[at]) for at in days]
     if not whole:
-        length = month.now_ms - month.starts_ms[0]
+        length = month.now_ms - max(month.starts_ms[0], month.since_ms)
         whole = [(spent, length)]
     amount = sum((part for part, _ in whole), Decimal(0))
     length = sum(part for _, part in whole)
@@ -60,30 +77,19 @@ def budget_lines(
     replaced by those of each subject."""
     found = []
     for budget in budgets:
-        kind, name = _subject(budget)
+        kind, name = budget.subject
         amounts = [Decimal(0)] * len(month.starts_ms)
         for row in rows_by.get(kind, ()):
             if row.group == name:
                 amounts[row.day] += row.amount
         of_subject = msgspec.structs.replace(month, amounts=amounts)
         spent, expected = sum(amounts, Decimal(0)), forecast(of_subject)
-        found.append(BudgetLine(f"{kind} {name}", budget.per_month, spent, expected, _state(budget, spent, expected)))
+        state = _state(budget, spent, expected)
+        found.append(BudgetLine(f"{kind} {name}", budget.per_month, spent, expected, state, budget.enforce))
     return found
-
-
-def is_over(line: BudgetLine) -> bool:
-    """Whether an admission check would let the workload wait with the reason `over budget`."""
-    return line.state == "exceeded"
 
 
 def _state(budget: Budget, spent: Decimal, expected: Decimal) -> BudgetState:
     if spent > budget.per_month:
         return "exceeded"
     return "at risk" if expected > budget.per_month else "kept"
-
-
-def _subject(budget: Budget) -> tuple[str, str]:
-    for kind in ("team", "namespace", "queue"):
-        if name := getattr(budget, kind):
-            return kind, str(name)
-    raise ValueError("a budget names a team, a namespace or a queue")

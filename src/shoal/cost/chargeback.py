@@ -1,5 +1,6 @@
 """Which group pays what: the rows of a statement as charges, whose sum is the invoice in every mode.
 
+    showback    as request, and nothing is booked: no discount, no refund
     request     what a group holds, used or not (the default)
     usage       what a group holds times its utilisation; the rest is not charged to it
     quota       as request, and the holders of quotas pay for what is free, in proportion to the quota that they leave
@@ -7,8 +8,8 @@
 
 What is left over (free capacity, unhealthy devices, overhead, unused commitments, shared costs) is divided by `idle`:
 `even` or `weighted` among the groups, or it stays with the platform (`platform`) or is only shown (`none`). Borrowed
-quota can have a discount, and preempted work can be refunded; the platform carries both. Showback is any mode of which
-nothing is booked. Charging by use makes holding unused GPUs cheap; see the page on costs.
+quota can have a discount, and preempted work can be refunded; the platform carries both. Charging by use makes holding
+unused GPUs cheap; see the page on costs.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from shoal.cost.statement import CostRow, GroupOf
 from shoal.units.errors import UserError, Where
 from shoal.units.money import rounded
 
-ChargeMode = Literal["request", "usage", "quota", "rate-card"]
+ChargeMode = Literal["showback", "request", "usage", "quota", "rate-card"]
 IdleMode = Literal["none", "platform", "even", "weighted"]
-CHARGE_MODES: tuple[ChargeMode, ...] = ("request", "usage", "quota", "rate-card")
+CHARGE_MODES: tuple[ChargeMode, ...] = ("showback", "request", "usage", "quota", "rate-card")
 IDLE_MODES: tuple[IdleMode, ...] = ("none", "platform", "even", "weighted")
 HELD = ("allocated-active", "allocated-idle", "allocated-unmeasured", "startup")
 _FREE = ("unallocated", "fragmented")

@@ -11,7 +11,7 @@ import msgspec
 from shoal.cost.invoices import ADJUSTMENT
 from shoal.cost.node_time import CLASSES
 from shoal.cost.prices.billing import billing
-from shoal.cost.prices.machine_prices import machine_prices
+from shoal.cost.prices.machine_prices import UnknownPrice, machine_prices
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Records
 from shoal.cost.statement import CostRow, GroupOf, Period, statement
@@ -42,6 +42,12 @@ class CostReport(msgspec.Struct, frozen=True):
     notes: list[str]
     unknown_hours: Decimal
     """Machine-hours of the window in which nothing was recorded."""
+    missing: list[UnknownPrice] = []
+    """Machines that are left out of all sums, because they have no price."""
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self.missing)
 
 
 def adjusted(report: CostReport, total: Decimal) -> CostReport:
@@ -61,7 +67,7 @@ class GroupTotal(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def cost_report(records: Records, period: Period, group_of: GroupOf, basis: PriceBasis) -> CostReport:
-    """Raises UserError that asks for the prices that are missing."""
+    """Machines without a price are left out. Raises UserError that asks for prices where no machine has one."""
     prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
     prices.check(basis.where)
     found = billing(records.machines, prices, basis.file, period.window)
@@ -72,6 +78,7 @@ def cost_report(records: Records, period: Period, group_of: GroupOf, basis: Pric
         invoice=cents(found.invoice(records.machines, period.window)),
         notes=prices.notes,
         unknown_hours=_unknown(records, period.window),
+        missing=prices.unknown,
     )
 
 

@@ -89,13 +89,15 @@ def statement(
     group_of: GroupOf,
     mode: WeightMode = "model",
 ) -> list[CostRow]:
-    """`curves`: the price of each machine by its name. Raises KeyError for a machine without a price."""
+    """`curves`: the price of each machine by its name. A machine without a price has no rows; the caller names it."""
     by_machine: dict[str, list[Holding]] = {}
     for holding in records.holdings:
         by_machine.setdefault(holding.machine, []).append(holding)
     wanted = [one for one in records.wanted if _touches(one, period.window)]
     by_shape: dict[_Shape, Sums] = {}
     for machine in records.machines:
+        if machine.name not in curves:
+            continue
         held = [GroupedHolding(one, group_of(one, machine)) for one in by_machine.get(machine.name, ())]
         weights = weights_of(machine.model, len(machine.devices), machine.cpu_milli, machine.memory_mib, mode)
         sums = by_shape.setdefault((shape_of(machine), weights), {})

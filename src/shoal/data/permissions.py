@@ -68,6 +68,9 @@ _RULING = (
 )
 """By what rules jobs are held, queued and let go."""
 
+_BUDGETS = f"{READ} configmaps =shoal-budgets"
+"""What enforced budgets have spent, which the recorder of the history writes."""
+
 _JOB_KINDS = (
     ("batch", "jobs"),
     ("batch.volcano.sh", "jobs"),
@@ -132,6 +135,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         # A pod owns the claim that is made for it: some clusters guard who may keep an owner from going.
         "update pods/finalizers",
         "get,patch,update podgroups/status @scheduling.k8s.io,scheduling.x-k8s.io",
+        _BUDGETS,
         # Its pod groups are no gangs while it runs.
         *_KUEUE_RUNNING,
         *_running("sched-plugins-controllers", "scheduler-plugins-controller"),
@@ -147,6 +151,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"patch,update admissionchecks,clusterqueues,resourceflavors,topologies,workloads {_KUEUE}",
         f"get,patch,update clusterqueues/status,cohorts/status,localqueues/status,workloads/status {_KUEUE}",
         *_RULING,
+        _BUDGETS,
     ),
     "jobs": (
         *_WORKLOADS,
@@ -330,6 +335,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "history": (
         f"{READ} namespaces,nodes,pods",
         f"{READ} resourceclaims,resourceslices {_DRA}",
+        # Which part of what pods hold is borrowed, and whose work was preempted.
+        f"{READ} clusterqueues,workloads {_KUEUE}",
+        f"{READ} queues @scheduling.run.ai,scheduling.volcano.sh",
     ),
 }
 """By part of `shoal run`, in the whole cluster."""
@@ -352,7 +360,7 @@ OBSERVER = (
     f"{_LOOK} nodeclaims,nodepools @karpenter.sh",
     f"{_LOOK} leaderworkersets @leaderworkerset.x-k8s.io",
     *(f"{_LOOK} {plurals} @{group}" for group, plurals in _JOB_KINDS),
-    "get configmaps =kueue-manager-config",
+    "get configmaps =kueue-manager-config,shoal-budgets",
     # By what settings Shoal decides, and whether Kueue runs.
     "get leases @coordination.k8s.io =c1f6bfd2.kueue.x-k8s.io,shoal",
 )
@@ -362,6 +370,11 @@ EVERY_PART = (EVENTS,)
 
 ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coordination.k8s.io =shoal")
 """In the lease's namespace: of several processes one works."""
+
+BESIDE_LEASE: dict[str, tuple[str, ...]] = {
+    "history": ("create configmaps", "get,patch configmaps =shoal-budgets"),
+}
+"""By part, in the namespace of the lease."""
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),

@@ -60,6 +60,11 @@ class Ask(msgspec.Struct, frozen=True, cache_hash=True):
         return 0
 
     @property
+    def asks_devices(self) -> bool:
+        """Whether it asks for devices in any way."""
+        return self.devices is not None or bool(self.claims)
+
+    @property
     def gpu_milli(self) -> int:
         """GPU compute asked for in all, in thousandths."""
         return demand_milli(self.devices)

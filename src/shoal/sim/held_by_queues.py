@@ -18,6 +18,7 @@ from shoal.engine.events import Event, PodArrived
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION
 from shoal.engine.reasons import Code
 from shoal.sim import kai_queues, volcano_queues
+from shoal.sim.held_by_budgets import held_by_budgets
 from shoal.sim.queued_pods import GATES
 from shoal.store.held_pods import HeldPod
 from shoal.store.manifest_cluster import ManifestCluster
@@ -50,8 +51,12 @@ def _is_volcano_job(document: Document, grouped_jobs: set[tuple[str, str]]) -> b
 
 def held_under(documents: Sequence[Document], world: ManifestCluster, events: Sequence[Event]) -> dict[str, HeldPod]:
     """The reasons by held pod and group under the queues of these documents."""
-    waiting = [placed.value for placed in world.waiting]
-    kept = volcano_queues.held_by_volcano(documents, waiting, events)
+    over_budget = held_by_budgets(documents, events, world)
+    if over_budget:
+        # No queue sees them.
+        events = [event for event in events if not (isinstance(event, PodArrived) and event.key in over_budget)]
+    waiting = [placed.value for placed in world.waiting if placed.value.metadata.key not in over_budget]
+    kept = over_budget | volcano_queues.held_by_volcano(documents, waiting, events)
     return kept | kai_queues.held_by_kai(documents, events, world.now_s)
 
 

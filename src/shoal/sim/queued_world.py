@@ -34,6 +34,7 @@ def kueue_of(manifests: ManifestQueues, now_s: float) -> Kueue:
         queues.put(fact)
     for name, labels in manifests.namespaces.items():
         queues.put_namespace(name, labels)
+    queues.put_cost_budgets(manifests.cost_budgets.at(now_s))
     queues.refresh()
     kueue = Kueue(queues)
     for facts, ran_s in manifests.history:
@@ -54,6 +55,11 @@ class QueuedWorld:
     def documents(self) -> list[Document]:
         """What there is to read of pods and everything else."""
         return self._found.documents
+
+    @property
+    def pods(self) -> frozenset[str]:
+        """Those of workloads."""
+        return frozenset(pod for sets in self._found.by_set.values() for pods in sets.values() for pod in pods)
 
     def over(self, intake: Intake, events: Sequence[Event], now_s: float) -> Queued:
         """Let happen what happens at once; pods of those who wait are kept back."""

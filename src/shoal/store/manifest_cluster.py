@@ -88,6 +88,8 @@ class ManifestCluster:
     """Pods to be scheduled, in the order of the manifests."""
     before_queues: list[Event] = field(default_factory=list)
     """The events with the pods that queues of Volcano and KAI hold back; empty if they hold none."""
+    queued: frozenset[str] = frozenset()
+    """Pods of Kueue's workloads, which wait for these."""
     now_s: float = 0.0
     """The latest time in the manifests, which is taken as the time of the snapshot."""
 

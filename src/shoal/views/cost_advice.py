@@ -12,6 +12,7 @@ from shoal.cost.budgets import BudgetLine
 from shoal.cost.targets import BudgetPreset
 from shoal.views.queue_table import KIND, NAME, NUMBER, WORDS, Cell, show_table
 
+ENFORCED = {"": "no", "spent": "when it is spent", "forecast": "when it is expected to be exceeded"}
 _STYLES = {"kept": "green", "at risk": "yellow", "exceeded": "red"}
 
 
@@ -32,11 +33,12 @@ def show_budgets(console: Console, found: Sequence[BudgetLine], currency: str) -
             f"{one.forecast:,.2f}",
             f"{one.limit:,.2f}",
             Text(one.state, _STYLES[one.state]),
+            ENFORCED[one.enforce],
         ]
         for one in found
     ]
-    headings = ["budget", f"spent {currency}", "whole month", "limit", ""]
-    show_table(console, headings, [NAME, NUMBER, NUMBER, NUMBER, KIND], rows)
+    headings = ["budget", f"spent {currency}", "whole month", "limit", "state", "new work waits"]
+    show_table(console, headings, [NAME, NUMBER, NUMBER, NUMBER, KIND, WORDS], rows, ("new work waits",))
 
 
 def show_presets(console: Console, presets: Sequence[BudgetPreset]) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from shoal.cost.prices.machine_prices import UnknownPrice
 from shoal.cost.report import GroupTotal
 from shoal.units.money import rounded
 from shoal.views.queue_table import NAME, NUMBER, WORDS, Cell, show_table
@@ -34,6 +35,19 @@ ABOUT_CLASSES = {
 }
 
 
+class MissingPrice(msgspec.Struct, frozen=True, rename="camel"):
+    instance_type: str
+    spot: bool
+    nodes: Sequence[str]
+    reason: str
+    asked: str
+    """What to write in the price file."""
+
+
+def missing_prices(missing: Sequence[UnknownPrice]) -> list[MissingPrice]:
+    return [MissingPrice(one.instance_type, one.is_spot, one.machines, one.reason, one.asked()) for one in missing]
+
+
 class CostDocument(msgspec.Struct, frozen=True, rename="camel"):
     """A report for programs; amounts are texts with two decimals, whose sum is the invoice."""
 
@@ -45,6 +59,9 @@ class CostDocument(msgspec.Struct, frozen=True, rename="camel"):
     total: str
     unknown_hours: str
     notes: Sequence[str]
+    partial: bool = False
+    """Some machines have no price, and are in no sum."""
+    missing_prices: Sequence[MissingPrice] = ()
 
 
 def in_cents(groups: Sequence[GroupTotal]) -> list[GroupTotal]:
@@ -60,7 +77,9 @@ def in_cents(groups: Sequence[GroupTotal]) -> list[GroupTotal]:
     ]
 
 
-def show_costs(console: Console, groups: Sequence[GroupTotal], by: str, currency: str) -> None:
+def show_costs(
+    console: Console, groups: Sequence[GroupTotal], by: str, currency: str, *, is_partial: bool = False
+) -> None:
     """`groups` in cents."""
     total = sum((group.total for group in groups), Decimal(0))
     named = [group for group in groups if group.group]
@@ -86,7 +105,8 @@ def show_costs(console: Console, groups: Sequence[GroupTotal], by: str, currency
         for kind, amount in group.classes.items()
         if amount
     ]
-    lines.append([Text("total", "bold"), Text(f"{total:,.2f}", "bold"), currency])
+    about = f"{currency}, without the nodes whose price is missing" if is_partial else currency
+    lines.append([Text("partial total" if is_partial else "total", "bold"), Text(f"{total:,.2f}", "bold"), about])
     show_table(console, ["", currency, ""], [NAME, NUMBER, WORDS], lines)
 
 

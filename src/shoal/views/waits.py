@@ -24,6 +24,9 @@ HELP: Mapping[Wait, str] = {
     Wait.PODS_READY: "It is tried again when the pods of those admitted before are ready.",
     Wait.GATED: "It is considered once its gates are removed.",
     Wait.ON_HOLD: "Nothing is admitted here until that is corrected.",
+    Wait.OVER_BUDGET: "It starts when the budget resets, or with a larger one: raise perMonth of the budget in the "
+    "price file (spec.budgetPerMonth of a Team), or leave out enforce there. shoal cost budget shows what was spent, "
+    "shoal cost --window month on what. Work that runs goes on.",
     Wait.INADMISSIBLE: "Waiting does not help: correct what is named.",
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }
@@ -104,7 +107,7 @@ def unproven_sentence(unproven: str) -> str:
     return f"Quota alone decides here, placement is not proven: {unproven}."
 
 
-_HELD_BACK = frozenset({Wait.ON_HOLD, Wait.INADMISSIBLE, Wait.MISCONFIGURED, Wait.GATED})
+_HELD_BACK = frozenset({Wait.ON_HOLD, Wait.OVER_BUDGET, Wait.INADMISSIBLE, Wait.MISCONFIGURED, Wait.GATED})
 """Where neither quota nor places decide."""
 _TWICE = re.compile(r"\b([^,:]{12,200}), \1(?=[,.;]|$)")
 """Bounded, because each word is a place where it may begin."""

@@ -7,8 +7,10 @@ from decimal import Decimal
 from shlex import quote as quoted
 from urllib.parse import urlencode
 
+from shoal.cost.prices.machine_prices import missing_note
 from shoal.cost.report import GroupTotal
 from shoal.units.calendar_windows import rfc3339
+from shoal.views.cost_advice import ENFORCED
 from shoal.views.cost_tables import ABOUT_CLASSES, OF_GROUPS
 from shoal.web.history_answers import DIMENSIONS, WINDOWS, CostAnswer, CostQuestion
 from shoal.web.markup import Markup, element, joined
@@ -40,7 +42,7 @@ class CostPage:
             tables.append(self._budgets(answer))
         parts = {
             "head": joined((element("h1", "Cost"), choices(question, lists_nodes=lists_nodes))),
-            "summary": _summary(answer),
+            "summary": _summary(answer, lists_nodes=lists_nodes),
             **{f"of-{one.key}": table_markup(one, path) for one in tables},
         }
         return WebPage("Cost", path, parts, "cost", tables)
@@ -90,11 +92,13 @@ class CostPage:
 
     def _budgets(self, answer: CostAnswer) -> DataTable:
         names = [(f"spent {answer.currency}", True), ("whole month", True), ("limit", True), ("state", False)]
+        names.append(("new work waits", False))
         rows = [
             [
                 TableCell(line.subject),
                 *(TableCell(f"{amount:,.2f}") for amount in (line.spent, line.forecast, line.limit)),
                 TableCell(line.state, style=_BUDGET_STYLES[line.state]),
+                TableCell(ENFORCED[line.enforce]),
             ]
             for line in answer.budgets
         ]
@@ -125,18 +129,23 @@ def choices(question: CostQuestion, *, lists_nodes: bool) -> Markup:
     )
 
 
-def _summary(answer: CostAnswer) -> Markup:
+def _summary(answer: CostAnswer, *, lists_nodes: bool) -> Markup:
     total = answer.total
     sums: dict[str, Decimal] = {}
     for group in answer.groups:
         for kind, amount in group.classes.items():
             sums[kind] = sums.get(kind, Decimal(0)) + amount
-    shown = [("", total), *((kind, amount) for kind, amount in sums.items() if amount)]
+    shown = [
+        ("partial total" if answer.missing else "total", total),
+        *((kind, amount) for kind, amount in sums.items() if amount),
+    ]
     figures = [
-        element("div", element("strong", f"{amount:,.2f}"), element("span", f"{kind or 'total'} {answer.currency}"))
+        element("div", element("strong", f"{amount:,.2f}"), element("span", f"{kind} {answer.currency}"))
         for kind, amount in shown
     ]
-    notes = [element("p", note, class_="waits") for note in answer.notes]
+    missing = missing_note(answer.missing, names_nodes=lists_nodes)
+    notes = [element("p", missing, class_="fault")] if missing else []
+    notes += [element("p", note, class_="waits") for note in answer.notes]
     window = element("p", f"{rfc3339(answer.start_ms)} to {rfc3339(answer.end_ms)}", class_="empty")
     return joined((window, element("div", *figures, class_="figures"), *notes))
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from shoal.cost.budgets import BudgetLine
+from shoal.cost.prices.machine_prices import UnknownPrice
 from shoal.cost.report import GroupTotal
 from shoal.units.calendar_windows import TimeWindow
 from shoal.views.job_history import JobSubject, PodAttempt
@@ -35,6 +36,8 @@ class CostAnswer(msgspec.Struct, frozen=True):
     end_ms: int
     budgets: Sequence[BudgetLine] = ()
     notes: Sequence[str] = ()
+    missing: Sequence[UnknownPrice] = ()
+    """Nodes without a price, which are in no sum."""
 
     @property
     def total(self) -> Decimal:

@@ -2,7 +2,8 @@
 holds a pod back decides about it.
 
 Move reservations come first: no other discipline decides about replacements of moved pods. Volcano's and KAI's come
-before Kueue's: a pod that they release may still wait for a Workload. Kueue's is the last, because its pods replace
+before Kueue's: a pod that they release may still wait for a Workload. Then the guard of cost budgets holds back pods of
+teams that have spent theirs. Kueue's is the last, because its pods replace
 their placeholders in the facts, where no discipline may hold them back any more.
 
 In a scheduling cycle the steps of Volcano's queues come first, then those of KAI's, then those of the loop.
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from shoal.client.served import Served
     from shoal.controllers.queues.admission_loop import QueueAdmission
     from shoal.controllers.scheduler.move_reservations import MoveReservations
+    from shoal.controllers.scheduling_loop.budget_guard import BudgetGuard
     from shoal.controllers.scheduling_loop.protocols import AdmissionDiscipline
     from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoop
     from shoal.engine.events import Event
+    from shoal.store.watched.cost_budgets import WatchedCostBudgets
     from shoal.store.watched.queues import WatchedQueues
 
     Queues = tuple[QueueAdmission, WatchedQueues]
@@ -70,10 +73,13 @@ def add_disciplines(
             return made
 
         _add(disciplines, scheduling, KAI, beside, kai_admission)
+    budgets = _cost_budgets(context_of, choice)
+    if budgets is not None:
+        disciplines.add(lambda onward: _budget_guard(scheduling, budgets, onward))
     if QUEUES in choice.controllers:
-        queues = found = _queues(scheduling, context_of(QUEUES), served, choice, kueue)
+        queues = found = _queues(scheduling, context_of(QUEUES), served, choice, (kueue, budgets))
         disciplines.add(lambda _: found[0])
-    if moves or {VOLCANO, KAI, QUEUES} & {*choice.controllers}:
+    if moves or budgets is not None or {VOLCANO, KAI, QUEUES} & {*choice.controllers}:
         scheduling.discipline = disciplines
     return queues
 
@@ -114,9 +120,35 @@ def _move_reservations(scheduling: SchedulingLoop, onward: Callable[[Event], Non
     return found
 
 
-def _queues(scheduling: SchedulingLoop, context: Context, served: Served, choice: RunChoice, kueue: Presence) -> Queues:
+def _cost_budgets(context_of: ContextOf, choice: RunChoice) -> WatchedCostBudgets | None:
+    """What budgets have spent, read with the permissions of the part that decides by them."""
+    part = next((one for one in (SCHEDULER, QUEUES) if one in choice.controllers), None)
+    if part is None:
+        return None
+    from shoal.store.watched.cost_budgets import WatchedCostBudgets
+
+    return WatchedCostBudgets(context_of(part), choice.own.leader_election.resource_namespace)
+
+
+def _budget_guard(
+    scheduling: SchedulingLoop, budgets: WatchedCostBudgets, onward: Callable[[Event], None]
+) -> BudgetGuard:
+    from shoal.controllers.scheduling_loop.budget_guard import BudgetGuard
+
+    places = scheduling.settings.places
+    return BudgetGuard(scheduling, budgets, onward, scheduling.clock.seconds, places=places)
+
+
+def _queues(
+    scheduling: SchedulingLoop,
+    context: Context,
+    served: Served,
+    choice: RunChoice,
+    by: tuple[Presence, WatchedCostBudgets | None],
+) -> Queues:
     from shoal.controllers.queues.admission_loop import QueueAdmission
     from shoal.store.watched.queues import WatchedQueues
 
-    watched = WatchedQueues(context, served, scheduling.wake, choice.kueue, choice.own.namespaces.kueue)
+    kueue, budgets = by
+    watched = WatchedQueues(context, served, scheduling.wake, choice.kueue, choice.own.namespaces.kueue, budgets)
     return QueueAdmission(context, watched, scheduling, kueue), watched

@@ -38,6 +38,7 @@ def start_history(
         # Imported here: a process without a history imports nothing of it.
         import aiohttp
 
+        from shoal.controllers.history.budget_publisher import BudgetPublisher
         from shoal.controllers.history.recorder import HistoryRecorder
         from shoal.controllers.history.sampler import Sampler
         from shoal.store.history.history import open_history
@@ -51,7 +52,10 @@ def start_history(
                 store = _leave_out if has_other else recorder.store_samples
                 sampler = Sampler(context, partial(fetched_text, session), store, recorder.part_of)
                 reader = _reader(choice)
-                prices = PriceFigures(context, choice.costs, folder, recorder.machines, recorder.holdings, reader)
+                publisher = BudgetPublisher(context, choice.own.leader_election.resource_namespace)
+                prices = PriceFigures(
+                    context, choice.costs, folder, recorder.machines, recorder.holdings, reader, publisher
+                )
                 if telemetry is not None:
                     telemetry.follow_prices(lambda: prices.figures)
                 async with asyncio.TaskGroup() as group:

@@ -24,11 +24,8 @@ from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
-    from shoal.store.history.samples import Retention
-=======
     from shoal.store.history.prometheus_server import PrometheusAddress
->>>>>>> backends
+    from shoal.store.history.samples import Retention
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
 POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
@@ -74,13 +71,10 @@ class RunChoice(msgspec.Struct, frozen=True):
     """That of the management cluster of Cluster API; None: the cluster itself."""
     history: Path | None = None
     """The folder of the history of devices; None: nothing is recorded."""
-<<<<<<< HEAD
     retention: Retention | None = None
     """How long the history keeps what; None for the defaults."""
-=======
     samples_from: PrometheusAddress | None = None
     """The server from which samples of GPUs are read; None: the exporters are read and their samples stored."""
->>>>>>> backends
     costs: CostSettings = CostSettings()
     cost_address: tuple[str, int] | None = None
     """Where OpenCost's API is served from the history: host and port."""

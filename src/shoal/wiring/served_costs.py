@@ -9,15 +9,22 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
+from shoal.api.meta import Namespace
 from shoal.client.context import Context
+from shoal.client.kind import NAMESPACES
+from shoal.controllers.history.budget_publisher import BudgetPublisher
 from shoal.cost.budgets import BudgetLine
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.hourly_prices import held_gpus, hourly_prices
+from shoal.cost.prices.machine_prices import missing_note
 from shoal.cost.records import Holding, Machine
 from shoal.cost.report import PriceBasis
 from shoal.store.history.allocation_reader import AllocationReader
-from shoal.store.history.budget_reader import read_budgets
+from shoal.store.history.budget_reader import budget_report, read_budgets
 from shoal.store.history.history import ReaderOf
+from shoal.store.history.team_budgets import BudgetedNamespace, with_team_budgets
 from shoal.telemetry.allocation_endpoint import AllocationEndpoint, AllocationSettings
 from shoal.telemetry.prices import CostFigures
 from shoal.units.errors import UserError
@@ -39,7 +46,10 @@ class PriceFigures:
         machines: Callable[[], Sequence[Machine]],
         holdings: Callable[[], Sequence[Holding]],
         reader: ReaderOf | None = None,
+        publisher: BudgetPublisher | None = None,
     ) -> None:
+        """`publisher`: writes what the budgets have spent, for admission."""
+        self._publisher = publisher
         self._context, self._settings = context, settings
         self._machines, self._holdings = machines, holdings
         self._folder, self._reader = folder, reader
@@ -59,18 +69,38 @@ class PriceFigures:
     async def _read_budgets(self) -> None:
         """Every five minutes, in a thread."""
         now_s = self._context.clock.seconds()
-        if not self._settings.file.budgets or abs(now_s - self._budgets_s) < _BUDGETS_S:
+        if abs(now_s - self._budgets_s) < _BUDGETS_S:
             return
         self._budgets_s = now_s
+        file = with_team_budgets(self._settings.file, self._namespaces())
+        if not file.budgets and not self._budgets:
+            return
+        settings = msgspec.structs.replace(self._settings, file=file)
         try:
             now_ms = round(now_s * 1000)
-            self._budgets = await asyncio.to_thread(read_budgets, self._folder, self._settings, now_ms, self._reader)
+            found = await asyncio.to_thread(read_budgets, self._folder, settings, now_ms, self._reader)
         except UserError as error:
             # A price that is missing, or no record yet.
             self._budgets = []
-            if self._fault != str(error):
-                self._fault = str(error)
-                _log.warning("budgets cannot be computed: %s", error)
+            self._warn(f"budgets cannot be computed, and hold no work back: {error}")
+            return
+        self._budgets = found.lines
+        self._warn(f"budgets count less than was spent: {missing_note(found.missing)}" if found.missing else "")
+        if self._publisher is not None:
+            await self._publisher.publish(budget_report(found, file.budgets, file.currency))
+
+    def _namespaces(self) -> list[BudgetedNamespace]:
+        found = []
+        for item in self._context.informers.of(NAMESPACES):
+            meta = item.read(Namespace).metadata
+            found.append(BudgetedNamespace(meta.name, meta.labels, meta.annotations))
+        return found
+
+    def _warn(self, words: str) -> None:
+        """Each once, while it lasts."""
+        if words and self._fault != words:
+            _log.warning("%s", words)
+        self._fault = words
 
     def compute(self) -> None:
         now_s = self._context.clock.seconds()

@@ -11,6 +11,7 @@ import pytest
 
 from build.living_objects import LivingObjects
 from build.manifests import Object, node, pod, thing, volcano_group
+from shoal.api.budget_report import BudgetReport
 from shoal.api.decode import read
 from shoal.api.kueue.configuration import Configuration
 from shoal.api.run_configuration import IN_USE, QUEUES_IN_USE, PreemptionRules, RunConfiguration
@@ -214,3 +215,20 @@ def test_a_picture_too_large_to_be_read_back_is_refused() -> None:
 def test_every_kind_is_wanted_once_and_pods_come_last() -> None:
     assert len(set(WANTED)) == len(WANTED)
     assert WANTED[-1] == PODS
+
+
+def test_what_budgets_have_spent_is_in_the_picture_if_it_is_beside_the_lease() -> None:
+    budget = {"kind": "team", "name": "red", "perMonth": "10", "spent": "11", "forecast": "12", "enforced": "spent"}
+    text = json.dumps({"period": "2026-11", "budgets": [budget]})
+    written = thing("v1", "ConfigMap", "kube-system/shoal-budgets", data={"budgets.json": text})
+    (entry,) = taken(cluster(written)).entries
+    assert isinstance(entry.document.value, BudgetReport)
+    assert entry.document.value.budgets[0].name == "red"
+    assert names(taken(cluster(thing("v1", "ConfigMap", "t/shoal-budgets", data={"budgets.json": text})))) == []
+
+
+def test_a_report_of_budgets_that_cannot_be_read_is_left_out_with_a_note() -> None:
+    written = thing("v1", "ConfigMap", "kube-system/shoal-budgets", data={"budgets.json": "no"})
+    found = taken(cluster(written))
+    assert found.entries == []
+    assert "ConfigMap kube-system/shoal-budgets is left out" in found.notes[0]

@@ -22,6 +22,7 @@ from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.served import Served
+from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
 from shoal.controllers.history.created_pods import RecordedObjects, created_pod
 from shoal.cost.records import FULL_SHARE, Holder, Holding, Machine, Span, Wait
@@ -59,6 +60,8 @@ _INSTANCE = re.compile("[0-9]{1,3}")
 class _Gone(NamedTuple):
     item: Item
     at_ms: int
+    is_preempted: bool = False
+    """Its Workload was being preempted."""
 
 
 class HistoryRecorder:
@@ -100,6 +103,7 @@ class HistoryRecorder:
         self._compacted_s = 0.0
         self._has_ended = False
         self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
+        self._borrowed = BorrowedQuota(context, served)
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
 
@@ -140,6 +144,9 @@ class HistoryRecorder:
         for uid in list(self._dirty)[:_AT_ONCE]:
             self._read_pod(self._dirty.pop(uid), changes, now)
         is_done = not self._dirty and not self._gone
+        if is_done:
+            for uid, held in list(self._borrowed.changed(self._holdings, now, is_new=bool(changes.holdings))):
+                self._holdings[uid] = changes.holdings[uid] = held
         if is_done or changes.machines or changes.holdings or changes.waits:
             if not is_done:
                 # Earlier changes than now are not stored yet.
@@ -189,7 +196,7 @@ class HistoryRecorder:
         if self._has_ended:
             return
         if before is not None and (after is None or after.uid != before.uid):
-            self._gone.append(_Gone(before, self._now_ms()))
+            self._gone.append(_Gone(before, self._now_ms(), self._borrowed.is_preempted(before.uid)))
         if after is not None:
             self._dirty[after.uid] = after
 
@@ -251,6 +258,7 @@ class HistoryRecorder:
         before = self._holdings.get(item.uid)
         holder = before.holder if before is not None else holder_of(pod, self._namespace_labels(item.namespace))
         self._count(item, pod, holder)
+        self._borrowed.seen(item.uid, pod)
         self._read_wait(item.uid, pod, changes, now)
         if not pod.spec.node_name or (pod.is_finished and before is None and self._is_stored("holding", item.uid)):
             return
@@ -269,6 +277,9 @@ class HistoryRecorder:
             self._holdings[item.uid] = held
         else:
             self._holdings.pop(item.uid, None)
+            if self._borrowed.is_preempted(item.uid):
+                held = msgspec.structs.replace(held, is_preempted=True)
+            held = self._borrowed.ended(item.uid, held)
         if held != before:
             changes.holdings[item.uid] = held
 
@@ -313,7 +324,9 @@ class HistoryRecorder:
         held = self._holdings.pop(uid, None)
         if held is not None:
             _take(self._taken.get(held.machine, {}), held, -1)
-            changes.holdings[uid] = same_but_ended(held, gone.at_ms)
+            ended = same_but_ended(held, gone.at_ms, is_preempted=gone.is_preempted)
+            changes.holdings[uid] = self._borrowed.ended(uid, ended)
+        self._borrowed.forget(uid)
         wait = self._waits.pop(uid, None)
         if wait is not None:
             changes.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, gone.at_ms))
@@ -345,6 +358,7 @@ class HistoryRecorder:
         for uid, held in found.holdings.items():
             if uid in pods:
                 self._holdings[uid] = held
+                self._borrowed.resume(uid, held, until)
                 _take(self._taken.setdefault(held.machine, {}), held, 1)
             else:
                 changes.holdings[uid] = same_but_ended(held, until)

@@ -149,6 +149,8 @@ class AdmissionCycles:
         self._capacity.placeholders.drop(decision.workload)
 
     def _why_queued(self, facts: WorkloadFacts) -> tuple[str, str] | None:
+        if over_budget := self._cache.kueue.over_budget(facts.key):
+            return str(Wait.OVER_BUDGET), over_budget
         known = self._cache.kueue.reported_of(facts.key)
         if known is not None:
             return str(known[0]), known[1]

@@ -50,6 +50,8 @@ class EventHandlers:
             queues.drop(kind, name)
         for name, labels in news.namespaces:
             queues.put_namespace(name, labels)
+        if news.cost_budgets is not None:
+            queues.put_cost_budgets(news.cost_budgets)
         if queues.is_stale:
             queues.refresh()
             cache.is_upkeep_due = cache.is_cycle_due = True

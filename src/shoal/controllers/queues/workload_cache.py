@@ -34,7 +34,9 @@ class WorkloadCache:
 
     def reset(self, settings: Settings) -> None:
         """Begin with empty queues under another configuration."""
+        budgets = self.queues.cost_budgets
         self.kueue = Kueue(Queues(settings))
+        self.queues.put_cost_budgets(budgets)
 
     def held(self, workload: str) -> AdmittedWorkload | None:
         return self.kueue.queues.held.get(workload)

@@ -175,6 +175,8 @@ class Refusals:
         while True:
             for trouble in self._watched.take_troubles():
                 await self._tried(trouble.key, self._tell_trouble(trouble))
+            for key, (reason, words) in list(self._scheduling.held_pods.items()):
+                await self._tried(key, self._tell_held_by_queue(key, words, reason))
             before, self._ahead = self._ahead, set()
             latest_s = self._clock.seconds() + _AHEAD_S
             for key, state in self._watched.states():
@@ -205,6 +207,9 @@ class Refusals:
             return
         words = self._words.of_mounting(key) or held_words(view.held, len(self._scheduling.cluster.row_of))
         await self._say(key, words)
+
+    async def _tell_held_by_queue(self, key: str, words: str, reason: str) -> None:
+        await self._say(key, words, reason)
 
     async def _tell_trouble(self, trouble: ObjectFault) -> None:
         """Report a fault on its object: in the condition of a pending pod, for any other object in an Event."""

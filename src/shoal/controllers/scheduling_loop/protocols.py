@@ -103,6 +103,11 @@ class SchedulerState(Protocol):
     @property
     def watched(self) -> PodViews: ...
 
+    @property
+    def held_pods(self) -> dict[str, tuple[str, str]]:
+        """Pods that a discipline keeps out of the facts and that must be told why: reason and message."""
+        ...
+
     def wake(self) -> None:
         """Request a cycle."""
         ...

@@ -73,6 +73,8 @@ class SchedulingLoop:
         self.executors: Sequence[PlanExecutor] = ()
         self.discipline: AdmissionDiscipline | None = None
         self.queue_steps = QueueSteps(settings.stopwatch)
+        self.held_pods: dict[str, tuple[str, str]] = {}
+        """Pods that a discipline keeps out of the facts, with the reason and message of their condition."""
         self.rounds = 0
         self._decided: list[Place | Evict] = []
         """Decisions of the disciplines that were not handed out yet."""

@@ -28,9 +28,11 @@ class Billing(msgspec.Struct, frozen=True):
     others: list[OtherLine]
 
     def invoice(self, machines: Sequence[Machine], window: TimeWindow) -> Decimal:
-        """The sum of all machines and other lines, computed without regard to holders."""
+        """The sum of all machines with a price and of other lines, computed without regard to holders."""
         found = sum((one.amount for one in self.others), Decimal(0))
         for machine in machines:
+            if machine.name not in self.curves:
+                continue
             start = max(machine.start_ms, window.start_ms)
             end = window.end_ms if machine.end_ms is None else min(machine.end_ms, window.end_ms)
             if start < end:
@@ -39,7 +41,9 @@ class Billing(msgspec.Struct, frozen=True):
 
 
 def billing(machines: Sequence[Machine], prices: MachinePrices, file: PriceFile, window: TimeWindow) -> Billing:
+    """A machine without a price has no curve, and takes no part in commitments."""
     curves = prices.curves()
+    machines = [one for one in machines if one.name in curves]
     others = [
         OtherLine(window.start_ms, "shared", one.name, one.per_month * window.length_ms / HOUR_MS / HOURS_PER_MONTH)
         for one in file.shared_costs

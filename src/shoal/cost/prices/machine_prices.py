@@ -2,7 +2,8 @@
 
 The most special source holds: an entry of the price file for the node, then for the pool, then one's own machines by
 pool or model, then the spot history of a spot machine, then an entry for the instance type, then the catalogue. A price
-of a part of the time is completed by the next source. Nothing is estimated: a machine without a price is a fault.
+of a part of the time is completed by the next source. Nothing is estimated: a machine without a price is left out of
+all sums, which are marked as partial, and it is named; only where no machine has a price there is nothing to compute.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from shoal.data.instances import catalog, find_instance
 from shoal.units.errors import UserError, Where
 
 _ALWAYS = 0
+_MOST_NAMED = 8
 Rates = list[tuple[int, Decimal]]
 
 
@@ -33,6 +35,8 @@ class UnknownPrice(msgspec.Struct, frozen=True, order=True):
     machine: str
     """An example."""
     reason: str = "has no price"
+    machines: tuple[str, ...] = ()
+    """All of them."""
 
     def asked(self) -> str:
         """The lines of the price file that are missing."""
@@ -52,8 +56,8 @@ class MachinePrices(msgspec.Struct, frozen=True):
         return {name: PriceCurve(rates) for name, rates in self.rates.items()}
 
     def check(self, where: Where) -> None:
-        """Raises UserError that asks for the prices that are missing."""
-        if not self.unknown:
+        """Raises UserError that asks for the prices that are missing, where no machine has one."""
+        if not self.unknown or self.rates:
             return
         names = ", ".join(
             f"{'spot ' if one.is_spot else ''}{one.instance_type or one.machine} ({one.reason})" for one in self.unknown
@@ -71,6 +75,7 @@ def machine_prices(
     """`measured_watts`: the mean power of a machine by its name, for own machines without watts in the file."""
     found = MachinePrices({}, [], [])
     unknown: dict[tuple[str, bool], UnknownPrice] = {}
+    names: dict[tuple[str, bool], list[str]] = {}
     stale: set[str] = set()
     for machine in machines:
         rates, reason = _rates(machine, file, measured_watts or {})
@@ -83,7 +88,26 @@ def machine_prices(
                 reason = f"has no price before {_day(_holds_since(rates))}"
             key = (machine.instance_type or machine.name, is_spot)
             unknown.setdefault(key, UnknownPrice(machine.instance_type, is_spot, machine.name, reason))
-    return MachinePrices(found.rates, sorted(unknown.values()), sorted(stale))
+            names.setdefault(key, []).append(machine.name)
+    missing = [msgspec.structs.replace(one, machines=tuple(sorted(set(names[key])))) for key, one in unknown.items()]
+    for name in (name for one in missing for name in one.machines):
+        # Of an earlier or later node of that name.
+        found.rates.pop(name, None)
+    return MachinePrices(found.rates, sorted(missing), sorted(stale))
+
+
+def missing_note(missing: Sequence[UnknownPrice], *, names_nodes: bool = True) -> str:
+    """One line about the machines that are left out; empty if none is. `names_nodes`: the reader may see nodes."""
+    if not missing:
+        return ""
+    parts = []
+    for one in missing:
+        kind = f"{'spot ' if one.is_spot else ''}{one.instance_type}".strip()
+        many = f"{len(one.machines)} node{'s' * (len(one.machines) != 1)}"
+        nodes = _listed(one.machines) if names_nodes else many
+        parts.append(f"{nodes} ({kind + ', ' if kind else ''}{one.reason})")
+    asked = " and ".join(one.asked() for one in missing) if names_nodes else "the prices of these instance types"
+    return f"price missing: {'; '.join(parts)}: the sums are partial, without these; write in the price file {asked}"
 
 
 def list_price(instance_type: str) -> Decimal | None:
@@ -161,6 +185,13 @@ def _is_of(own: OnPremises, machine: Machine) -> bool:
 def _measured(machine: Machine, watts: Mapping[str, Decimal]) -> Decimal | None:
     found = watts.get(machine.name)
     return None if found is None else found / max(1, len(machine.devices))
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"node{'s' * (len(names) != 1)} {shown}" + (
+        f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    )
 
 
 def _holds_since(rates: Rates) -> int:

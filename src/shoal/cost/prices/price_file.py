@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -98,6 +98,15 @@ class Budget(Entry, frozen=True, kw_only=True):
     team: str = ""
     namespace: str = ""
     queue: str = ""
+    enforce: Literal["", "spent", "forecast"] = ""
+    """Whether new work waits once the budget is spent, or is expected to be exceeded."""
+
+    @property
+    def subject(self) -> tuple[Literal["team", "namespace", "queue"], str]:
+        """Exactly one is set."""
+        if self.team:
+            return "team", self.team
+        return ("namespace", self.namespace) if self.namespace else ("queue", self.queue)
 
 
 class PriceFile(Entry, frozen=True, kw_only=True):

@@ -70,6 +70,11 @@ class Backlog:
         waiting = pending.get(key) if pending is not None else None
         return None if waiting is None else waiting.facts
 
+    def over_budget(self, key: str) -> str:
+        """The message of a workload that waits for its budget; empty for any other."""
+        _, why, message = self._unqueued.get(key, (None, Wait.PENDING, ""))
+        return message if why is Wait.OVER_BUDGET else ""
+
     def queue_of(self, key: str) -> str:
         """The cluster queue in which it is pending; empty if in none."""
         return self._queue_of.get(key, "")
@@ -126,7 +131,11 @@ class Backlog:
         while self._later and self._later[0][0] <= now_s:
             _, key = heappop(self._later)
             unqueued = self._unqueued.get(key)
-            if unqueued is not None and 0.0 < unqueued[0].requeue_at_s <= now_s:
+            if unqueued is not None and unqueued[1] is Wait.OVER_BUDGET:
+                # The period is over, or what was known about it is out of date.
+                self.remove(key)
+                self.put(unqueued[0], now_s)
+            elif unqueued is not None and 0.0 < unqueued[0].requeue_at_s <= now_s:
                 del self._unqueued[key]
                 self.put(structs.replace(unqueued[0], requeue_at_s=0.0), now_s)
 
@@ -174,6 +183,10 @@ class Backlog:
         if facts.requeue_at_s > now_s:
             heappush(self._later, (facts.requeue_at_s, facts.key))
             return None, Wait.PENDING, f"Waits {facts.requeue_at_s - now_s:.0f} s before it is tried again"
+        over = self._queues.over_budget(facts, now_s)
+        if over is not None:
+            heappush(self._later, (self._queues.cost_budgets.until_s, facts.key))
+            return None, Wait.OVER_BUDGET, over.message
         return local.cluster_queue, Wait.PENDING, ""
 
     def _totals(self, shape: bytes, facts: WorkloadFacts) -> tuple[Total, ...]:

@@ -148,6 +148,10 @@ class Kueue:
     def pending_of(self, cluster_queue: str) -> PendingWorkloads | None:
         return self._backlog.pending_of(cluster_queue)
 
+    def over_budget(self, workload: str) -> str:
+        """The message of a workload that waits for its budget; empty for any other."""
+        return self._backlog.over_budget(workload)
+
     def reported_of(self, workload: str) -> ReportedReason | None:
         """Why the workload was refused last, while it is pending."""
         return self._backlog.reported_of(workload)

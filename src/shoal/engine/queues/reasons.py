@@ -21,6 +21,8 @@ class Wait(StrEnum):
     GATED = "AdmissionGated"
     ON_HOLD = "OnHold"
     INADMISSIBLE = "Inadmissible"
+    OVER_BUDGET = "OverBudget"
+    """What its team, namespace or queue may spend in the period is spent."""
     RESERVED = "ReservedForOthers"
     """It would delay a gang with a reserved start."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from shoal.engine.cost_budgets import NO_BUDGETS, BudgetOwner, CostBudgets, OverBudget, team_of
 from shoal.engine.queues.admission_checks import AdmissionCheckFacts
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.cohort_tree_builder import grown, sum_all
@@ -45,6 +46,7 @@ class Queues:
         """Namespace -> labels."""
         self.nodes: dict[str, QueueNode] = {}
         self.held: dict[str, AdmittedWorkload] = {}
+        self.cost_budgets: CostBudgets = NO_BUDGETS
         self.cycles: set[str] = set()
         """Cohorts that are their own ancestor."""
         self.replacements = Replacements()
@@ -107,6 +109,12 @@ class Queues:
             self.namespaces[name] = labels
             self._stale = True
 
+    def put_cost_budgets(self, budgets: CostBudgets) -> None:
+        """What was spent; work is decided anew only where the budgets refuse other work than before."""
+        if not budgets.refuses_as(self.cost_budgets):
+            self._stale = True
+        self.cost_budgets = budgets
+
     def drop(self, kind: type[Fact], name: str) -> None:
         """Forget a fact. Who holds quota of a queue that is gone holds it again should the queue come back."""
         if kind is QueueNode:
@@ -140,6 +148,13 @@ class Queues:
             if facts.admission is not None and facts.admission.cluster_queue in self.cluster_queues:
                 del self.unqueued[key]
                 self.hold(facts, stamp_s)
+
+    def over_budget(self, facts: WorkloadFacts, now_s: float) -> OverBudget | None:
+        """The budget that lets the workload wait."""
+        if not self.cost_budgets.is_refusing:
+            return None
+        team = team_of(self.namespaces.get(facts.namespace, {}), {}, facts.team or facts.namespace)
+        return self.cost_budgets.refusal(BudgetOwner(team, facts.namespace, facts.queue.partition("/")[2]), now_s)
 
     # Who holds what
 

@@ -11,7 +11,15 @@ from typing import Any
 
 import msgspec
 
-from shoal.data.permissions import ELECTION, ELECTION_NAMESPACE, EVERY_PART, IN_NAMESPACE, NAMESPACE, PARTS
+from shoal.data.permissions import (
+    BESIDE_LEASE,
+    ELECTION,
+    ELECTION_NAMESPACE,
+    EVERY_PART,
+    IN_NAMESPACE,
+    NAMESPACE,
+    PARTS,
+)
 from shoal.data.role_lines import rules
 
 Obj = dict[str, Any]
@@ -45,6 +53,8 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
     namespace, lease = grant.election
     found += _inside(namespace, "shoal-election", _about(ELECTION, lease), grant)
     for part in parts:
+        if part in BESIDE_LEASE:
+            found += _inside(namespace, f"shoal-{part}-reports", BESIDE_LEASE[part], grant)
         if part in IN_NAMESPACE:
             found += _inside(grant.namespace, f"shoal-{part}", IN_NAMESPACE[part], grant)
     return found
@@ -59,6 +69,7 @@ def own_permissions(part: str, account: str, namespace: str) -> list[Obj]:
         _object("v1", "ServiceAccount", account, namespace),
         *_cluster_wide(account, (*EVERY_PART, *PARTS[part]), grant),
         *inside,
+        *(_inside(ELECTION_NAMESPACE, f"{account}-reports", BESIDE_LEASE[part], grant) if part in BESIDE_LEASE else ()),
         *_inside(ELECTION_NAMESPACE, f"{account}-election", _about(ELECTION, account), grant),
     ]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.policy.advice import Obj
 from shoal.policy.tenants.access import access_objects
-from shoal.policy.tenants.labels import BUDGET, labels
+from shoal.policy.tenants.labels import BUDGET, BUDGET_ENFORCED, labels
 from shoal.policy.tenants.network import network_policies
 from shoal.policy.tenants.priorities import PRIORITIES, priority_class, workload_priority_class
 from shoal.policy.tenants.quotas import (
@@ -72,4 +72,6 @@ def _namespace(team: Team) -> Obj:
     meta: Obj = {"name": team.namespace, "labels": {**labels(team.name), **security, **_rules(team)}}
     if team.spec.budget_per_month is not None:
         meta["annotations"] = {BUDGET: f"{team.spec.budget_per_month:f}"}
+        if team.spec.budget_enforced:
+            meta["annotations"][BUDGET_ENFORCED] = team.spec.budget_enforced
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": meta}

@@ -108,6 +108,8 @@ class TeamSpec(ApiStruct, frozen=True, forbid_unknown_fields=True):
     """The priority classes that the team may use."""
     pod_security: Literal["restricted", "baseline"] = "restricted"
     budget_per_month: Decimal | None = None
+    budget_enforced: Literal["", "spent", "forecast"] = ""
+    """Whether new work of the team waits once the budget is spent, or is expected to be exceeded."""
 
 
 class Team(ApiStruct, frozen=True, forbid_unknown_fields=True):
@@ -151,6 +153,9 @@ def check_team(team: Team, where: Where = _HERE) -> None:
     budget = team.spec.budget_per_month
     if budget is not None and not (budget.is_finite() and budget >= 0):
         raise UserError(f"{budget} is no amount of money", where=where.below("spec.budgetPerMonth"))
+    if budget is None and team.spec.budget_enforced:
+        fix = "write spec.budgetPerMonth"
+        raise UserError("there is no budget to enforce", where=where.below("spec.budgetEnforced"), fix=fix)
     for name in team.spec.quota.resources:
         _check_resource(name, where.below("spec.quota.resources").key(name))
     for at, egress in enumerate(team.spec.network.egress):

@@ -9,7 +9,7 @@ import msgspec
 from shoal.policy.advice import Obj
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.tenants.grants import REQUEST_LABEL, grant_of
-from shoal.policy.tenants.labels import BUDGET, QUOTA, TEAM_LABEL
+from shoal.policy.tenants.labels import BUDGET, BUDGET_ENFORCED, QUOTA, TEAM_LABEL
 
 _DEVICES = "requests.nvidia.com/"
 
@@ -20,6 +20,8 @@ class TeamRow(msgspec.Struct, frozen=True, rename="camel"):
     devices: dict[str, str]
     """Used and allowed, by device: `2/16`."""
     budget: str
+    budget_enforced: str
+    """`spent` or `forecast`; empty: new work does not wait for the budget."""
     granted_until: str
     """Empty: there is no grant; `always`: it has no end."""
     granted_by: str
@@ -54,6 +56,7 @@ def _row(namespace: Obj, quotas: dict[str, Obj], pending: list[str]) -> TeamRow:
             if item.startswith(_DEVICES) and (str(amount) != "0" or str(used.get(item, "0")) != "0")
         },
         budget=str(dig(namespace, "metadata", "annotations", BUDGET) or ""),
+        budget_enforced=str(dig(namespace, "metadata", "annotations", BUDGET_ENFORCED) or ""),
         granted_until="" if grant is None else grant.until or "always",
         granted_by="" if grant is None else grant.granted_by,
         open_requests=pending.count(name),

@@ -1,24 +1,26 @@
-"""The budgets of the month of the last record, from the history in a folder."""
+"""The budgets of the month of the last record, from the history in a folder, and the report for admission."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from shoal.cost.budgets import BudgetLine, MonthSpending, budget_lines
+from shoal.api.budget_report import BudgetReport, ReportedBudget
+from shoal.cost.budgets import BudgetLine, MonthBudgets, MonthSpending, budget_lines
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
+from shoal.cost.prices.price_file import Budget
 from shoal.cost.statement import Period, dimension, statement
 from shoal.store.history.history import ReaderOf, read_history
 from shoal.units.calendar_windows import TimeWindow, day_starts, month_window
+from shoal.units.money import cents
 
 
-def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: ReaderOf | None = None) -> list[BudgetLine]:
-    """Takes up to a second: it is called in a thread. Months are those of UTC. Raises UserError where there is no
-    history, and where a price is missing."""
-    if not settings.file.budgets:
-        return []
+def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: ReaderOf | None = None) -> MonthBudgets:
+    """Takes up to a second: it is called in a thread. Months are those of UTC. Nodes without a price count nothing.
+    Raises UserError where there is no history, and where no node has a price."""
     history = read_history(folder, reader)
     try:
         recorded = history.ledger.recorded_ms()
@@ -28,12 +30,14 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         window = TimeWindow(month.start_ms, end_ms)
         days = tuple(start for start, _ in day_starts(window, UTC))
         records = history.records(window.start_ms, window.end_ms, days)
+        since_ms = history.ledger.since_ms() or 0
         own = settings.file.on_premises
         watts = history.measured_watts(records.machines, window.start_ms, window.end_ms) if own else {}
     finally:
         history.close()
     prices = machine_prices(records.machines, settings.file, last.date(), watts)
-    prices.check(settings.where)
+    if settings.file.budgets:
+        prices.check(settings.where)
     curves = billing(records.machines, prices, settings.file, window).curves
     period = Period(window, days)
     rows = {
@@ -41,4 +45,26 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         for kind in ("team", "namespace", "queue")
         if any(getattr(one, kind) for one in settings.file.budgets)
     }
-    return budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, ()))
+    lines = budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, (), since_ms))
+    return MonthBudgets(lines, month, end_ms, prices.unknown)
+
+
+def budget_report(found: MonthBudgets, budgets: Sequence[Budget], currency: str) -> BudgetReport:
+    """`budgets`: those of which `found` has the lines, in the same order."""
+    start = datetime.fromtimestamp(found.month.start_ms / 1000, UTC)
+    return BudgetReport(
+        currency=currency,
+        period=f"{start:%Y-%m}",
+        computed_at=_moment(found.computed_ms),
+        resets_at=_moment(found.month.end_ms),
+        budgets=tuple(_reported(budget, line) for budget, line in zip(budgets, found.lines, strict=True)),
+    )
+
+
+def _reported(budget: Budget, line: BudgetLine) -> ReportedBudget:
+    kind, name = budget.subject
+    return ReportedBudget(kind, name, budget.per_month, cents(line.spent), cents(line.forecast), budget.enforce)
+
+
+def _moment(at_ms: int) -> datetime:
+    return datetime.fromtimestamp(at_ms // 1000, UTC)

@@ -29,6 +29,7 @@ from shoal.devices.names import (
     GPU_MEMORY_PERCENT,
     OWN_DEVICES,
 )
+from shoal.engine.cost_budgets import queue_label, team_of
 from shoal.engine.device_demand import FULL_MILLI, MigTiles, demand_per_device
 from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.from_api.membership import group_of
@@ -36,11 +37,6 @@ from shoal.store.history.node_rows import NodeDeviceNames
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
 
-TEAM_LABELS = ("shoal.dev/team", "team")
-_QUEUES = (
-    *("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name"),  # the second: of pods of admitted jobs
-    *("kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name"),
-)
 _NOISE = ("pod-template-hash", "controller-uid", "controller-revision-hash", "batch.kubernetes.io/", "job-name")
 _MOST_LABELS = 24
 _NVIDIA = "nvidia.com/"
@@ -133,9 +129,8 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
         namespace=meta.namespace,
         job=job,
         gang=_gang(pod),
-        queue=next((meta.labels[key] for key in _QUEUES if meta.labels.get(key)), ""),
-        # Users choose the labels of their pods, administrators those of namespaces.
-        team=_team(namespace_labels) or _team(meta.labels) or meta.namespace,
+        queue=queue_label(meta.labels),
+        team=team_of(namespace_labels, meta.labels, meta.namespace),
         labels=tuple(labels[:_MOST_LABELS]),
         is_overhead=meta.namespace in SYSTEM_NAMESPACES or (is_daemon and not _has_devices(pod)),
         owner_kind=kind,
@@ -210,6 +205,7 @@ def merged(before: Holding | None, now: Holding) -> Holding:
         running_ms=now.running_ms if before.running_ms is None else before.running_ms,
         end_ms=before.end_ms if before.end_ms is not None else now.end_ms,
         devices=_reported_or(before.devices, now.devices),
+        borrowed_ppm=before.borrowed_ppm,
         uses=(),
     )
 
@@ -295,10 +291,6 @@ def _gang(pod: RecordedPod) -> str:
         return group_of(Pod(metadata=pod.metadata, spec=pod.spec), Where()).partition("/")[2]
     except UserError:
         return ""
-
-
-def _team(labels: Mapping[str, str]) -> str:
-    return next((labels[key] for key in TEAM_LABELS if labels.get(key)), "")
 
 
 def _is_preempted(pod: RecordedPod) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from shoal.api.budget_report import BudgetReport
 from shoal.api.disruption import PriorityClass
 from shoal.api.kueue import (
     AdmissionCheck,
@@ -28,7 +29,8 @@ from shoal.api.kueue.probable_mistakes import slips
 from shoal.api.meta import Namespace
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.topology import KueueTopology
-from shoal.engine.from_api import Priorities
+from shoal.engine.cost_budgets import NO_BUDGETS, CostBudgets
+from shoal.engine.from_api import Priorities, cost_budgets_of
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL
 from shoal.engine.from_api.queues import (
     WorkloadPriorities,
@@ -71,6 +73,7 @@ class ManifestQueues:
     """All namespaces that any object names, with their labels."""
     workloads: list[WorkloadFacts] = field(default_factory=list)
     """Pending workloads and those that hold quota, by key."""
+    cost_budgets: CostBudgets = NO_BUDGETS
     history: list[tuple[WorkloadFacts, float]] = field(default_factory=list)
     """Finished workloads, and their duration in seconds."""
     templates: dict[tuple[str, str], PodTemplate] = field(default_factory=dict)
@@ -123,6 +126,11 @@ class _QueueManifestReader:
         self._cluster.namespaces = {name: {_NAME_LABEL: name} for name in sorted(named)}
         for placed in of(Namespace):
             self._cluster.namespaces[placed.value.metadata.name] = placed.value.labels()
+
+        for report in of(BudgetReport):
+            # Of several the last one counts, as the last write of the ConfigMap does.
+            self._cluster.cost_budgets = cost_budgets_of(report.value)
+            self._cluster.now_s = max(self._cluster.now_s, report.value.computed_at.timestamp())
 
     def _queues(self) -> None:
         of, weights = self._inventory.of, self._rules.settings.usage_weights

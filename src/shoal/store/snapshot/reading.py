@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import msgspec
 
+from shoal.api.budget_report import CONFIG_MAP, REPORT_KIND, REPORT_VERSION
 from shoal.api.decode import MAX_BYTES, Document, read
 from shoal.api.kueue.config_map import unwrapped
 from shoal.api.kueue.configuration import Configuration
@@ -41,6 +42,7 @@ from shoal.client.refusals import ForbiddenError, NotFoundError, RefusedError
 from shoal.client.served import answering
 from shoal.store.snapshot.kinds import NEEDED, present
 from shoal.store.snapshot.redaction import Obj, redacted
+from shoal.store.watched.cost_budgets import ReportMap, report_in
 from shoal.store.watched.queue_configuration import NAME as KUEUE_CONFIG
 from shoal.units.errors import UserError, Where, one_line
 
@@ -119,6 +121,8 @@ async def read_snapshot(api: Api, ruling: QueueRuling = _USUAL, now: datetime | 
         _take(snapshot, kind, found)
     for kind in kinds[len(ahead) :]:
         _take(snapshot, kind, await _listed(api, kind))
+    if (report := await _budget_report(api, snapshot.notes)) is not None:
+        snapshot.take(REPORT_KIND, report)
     own, queues = await _in_use(api, ruling)
     for obj in await _configuration(api, replace(ruling, given=ruling.given or queues), snapshot.notes):
         snapshot.take("Configuration", obj)
@@ -147,6 +151,23 @@ async def _listed(api: Api, kind: Kind) -> list[Item] | ForbiddenError:
         return []
     except ForbiddenError as error:
         return error
+
+
+async def _budget_report(api: Api, notes: list[str]) -> Obj | None:
+    """What enforced budgets have spent."""
+    where = Where(obj=f"ConfigMap {LeaderElectionRules().resource_namespace}/{CONFIG_MAP}")
+    try:
+        item = await api.get(CONFIG_MAPS, LeaderElectionRules().resource_namespace, CONFIG_MAP)
+        report = report_in(item.read(ReportMap), where)
+    except RefusedError:
+        return None
+    except (UserError, msgspec.DecodeError) as error:
+        notes.append(f"{where.obj} is left out: {error}")
+        return None
+    if report is None:
+        return None
+    fields: Obj = msgspec.json.decode(to_json(report))
+    return {**fields, "apiVersion": REPORT_VERSION, "kind": REPORT_KIND, "metadata": {"name": CONFIG_MAP}}
 
 
 async def _configuration(api: Api, ruling: QueueRuling, notes: list[str]) -> list[Obj]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from shoal.engine.cost_budgets import CostBudgets
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
@@ -53,6 +54,7 @@ class QueueChanges(msgspec.Struct):
 
     settings: Settings | None = None
     """Whether the configuration changed: all decisions are made again with it."""
+    cost_budgets: CostBudgets | None = None
     facts: list[Fact] = []
     dropped: list[tuple[type[Fact], str]] = []
     namespaces: list[tuple[str, dict[str, str]]] = []
@@ -62,5 +64,11 @@ class QueueChanges(msgspec.Struct):
 
     def __bool__(self) -> bool:
         return bool(
-            self.settings is not None or self.facts or self.dropped or self.namespaces or self.workloads or self.gone
+            self.settings is not None
+            or self.cost_budgets is not None
+            or self.facts
+            or self.dropped
+            or self.namespaces
+            or self.workloads
+            or self.gone
         )

@@ -26,6 +26,7 @@ from shoal.engine.from_api import Priorities
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact
 from shoal.store.object_faults import UNREADABLE, ObjectFault, ObjectFaults, message_of
+from shoal.store.watched.cost_budgets import WatchedCostBudgets
 from shoal.store.watched.covered_resources import CoveredResources
 from shoal.store.watched.queue_caches import REPORTED, QueueCaches
 from shoal.store.watched.queue_changes import QueueChanges, WorkloadView
@@ -52,8 +53,13 @@ class WatchedQueues:
         wake: Callable[[], None],
         configuration: Configuration | None = None,
         namespace: str = KUEUE.namespace,
+        cost_budgets: WatchedCostBudgets | None = None,
     ) -> None:
-        """A `configuration` that is given here replaces that of the cluster."""
+        """A `configuration` that is given here replaces that of the cluster. `cost_budgets` is run by its owner."""
+        self._cost_budgets = cost_budgets
+        self._are_budgets_new = False
+        if cost_budgets is not None:
+            cost_budgets.on_change(lambda _: self._budgets_changed())
         self.troubles = ObjectFaults()
         self._context = context
         self._served = served
@@ -141,6 +147,9 @@ class WatchedQueues:
         if self._is_configured:
             self._is_configured = False
             news.settings = self.rules.settings
+        if self._are_budgets_new and self._cost_budgets is not None:
+            self._are_budgets_new = False
+            news.cost_budgets = self._cost_budgets.now
         for kind in REPORTED:
             changed = self._caches.take(kind)
             tell = partial(self._tell_of, kind, changed, news)
@@ -174,6 +183,8 @@ class WatchedQueues:
                 await self._context.clock.sleep(_AGAIN_S)
         await self._caches.synced()
         await self.rules.synced()
+        if self._cost_budgets is not None:
+            await self._cost_budgets.synced()
         if self._configuration is not None:
             await self._configuration.synced()
 
@@ -184,6 +195,10 @@ class WatchedQueues:
             self._is_configured = True
             for kind in REPORTED:
                 self._caches.again(kind)
+
+    def _budgets_changed(self) -> None:
+        self._are_budgets_new = True
+        self._wake()
 
     def _all_again(self) -> None:
         self._rereads = True

@@ -1,0 +1,48 @@
+"""What budgets have spent in a period, as the recorder of the history writes it and admission reads it.
+
+It is a document in the ConfigMap `shoal-budgets`, beside the Lease of Shoal, and an object of snapshots and manifests.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Literal
+
+from msgspec import field
+
+from shoal.api.meta import ObjectMeta
+from shoal.api.wire import ApiStruct, Timestamp
+from shoal.units.errors import UserError, Where
+
+REPORT_VERSION, REPORT_KIND = "config.shoal.dev/v1alpha1", "BudgetReport"
+CONFIG_MAP, CONFIG_KEY = "shoal-budgets", "budgets.json"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ReportedBudget(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    kind: Literal["team", "namespace", "queue"]
+    name: str
+    per_month: Decimal
+    spent: Decimal
+    forecast: Decimal
+    """Of the whole period."""
+    enforced: Literal["", "spent", "forecast"] = ""
+
+
+class BudgetReport(ApiStruct, frozen=True):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    currency: str = "USD"
+    period: str = ""
+    """2026-11"""
+    computed_at: Timestamp = _EPOCH
+    resets_at: Timestamp = _EPOCH
+    """The end of the period."""
+    budgets: tuple[ReportedBudget, ...] = ()
+
+
+def check_budget_report(report: BudgetReport, where: Where) -> None:
+    for at, one in enumerate(report.budgets):
+        for name in ("per_month", "spent", "forecast"):
+            if not getattr(one, name).is_finite():
+                raise UserError("is no amount of money", where=where.below(f"budgets[{at}]"))

@@ -1,0 +1,121 @@
+"""`shoal cost --charge`: who pays what, in which mode."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shoal.cli.completion_values import one_of
+from shoal.cli.known_names import check_known
+from shoal.units.errors import UserError, Where, excerpt
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from shoal.cli.cost_source import CostFacts
+    from shoal.cost.chargeback import ChargePolicy
+    from shoal.cost.report import CostReport
+
+_CHARGES = ("showback", "request", "usage", "quota", "rate-card")
+_IDLE = ("none", "platform", "even", "weighted")
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,4})?)%?")
+_HUNDRED = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargeOptions:
+    charge: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="Show who pays instead: showback, or by request, usage, quota or rate-card.",
+            autocompletion=one_of(_CHARGES),
+        ),
+    ] = ""
+    idle: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="With --charge: what is left over is divided even or weighted, is the platform's, or is shown (none).",
+            autocompletion=one_of(_IDLE),
+        ),
+    ] = _IDLE[0]
+    borrowed_discount: Annotated[
+        str,
+        typer.Option(metavar="PERCENT", help="With --charge: GPUs beyond the nominal quota of the queue cost less."),
+    ] = ""
+    refund_preempted: Annotated[
+        bool, typer.Option("--refund-preempted", help="With --charge: work that was preempted costs nothing.")
+    ] = False
+
+    def check(self) -> None:
+        check_known(self.idle, _IDLE, "mode", Where(path="--idle"))
+        self._discount_ppm()
+        if self.charge:
+            check_known(self.charge, _CHARGES, "mode", Where(path="--charge"))
+            if self.charge == _CHARGES[0] and (self.borrowed_discount or self.refund_preempted):
+                raise UserError("showback books nothing, so it has no discount and no refund", fix="write request")
+        elif self != ChargeOptions():
+            option = next(name for name, is_given in self._given() if is_given)
+            raise UserError(f"{option} is only for --charge", fix="write --charge request")
+
+    def policy(self, facts: CostFacts, hours: Decimal) -> ChargePolicy:
+        from shoal.cost.chargeback import CHARGE_MODES, IDLE_MODES, ChargePolicy
+
+        return ChargePolicy(
+            mode=next(one for one in CHARGE_MODES if one == self.charge),
+            idle=next(one for one in IDLE_MODES if one == self.idle),
+            borrowed_discount_ppm=self._discount_ppm(),
+            refunds_preempted=self.refund_preempted,
+            rate_card=facts.file.rate_card,
+            quota_hours={name: gpus * hours for name, gpus in facts.file.quotas.items()},
+        )
+
+    def _given(self) -> list[tuple[str, bool]]:
+        return [
+            ("--idle", self.idle != _IDLE[0]),
+            ("--borrowed-discount", bool(self.borrowed_discount)),
+            ("--refund-preempted", self.refund_preempted),
+        ]
+
+    def _discount_ppm(self) -> int:
+        from decimal import Decimal
+
+        if not self.borrowed_discount:
+            return 0
+        found = _PERCENT.fullmatch(self.borrowed_discount)
+        if found is None or Decimal(found[1]) > _HUNDRED:
+            where, fix = Where(path="--borrowed-discount"), "write a percentage from 0 to 100, as in 30"
+            raise UserError(f"{excerpt(self.borrowed_discount)} is no percentage", where=where, fix=fix)
+        return int(Decimal(found[1]) * 10_000)
+
+
+def charged(facts: CostFacts, by: str) -> CostReport:
+    """The report whose rows `write_charges` divides."""
+    from shoal.cost.chargeback import charged_dimension
+    from shoal.cost.report import cost_report
+    from shoal.cost.statement import dimension
+
+    records = facts.records()
+    group_of = charged_dimension(dimension(by))
+    return cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
+
+
+def write_charges(facts: CostFacts, report: CostReport, options: ChargeOptions, by: str, output: str) -> None:
+    from decimal import Decimal
+
+    from shoal.cli.formats import console, write
+    from shoal.cost.chargeback import charges
+    from shoal.units.calendar_windows import HOUR_MS
+    from shoal.views.cost_charges import charge_rows, show_charges
+
+    hours = Decimal(facts.window.length_ms) / HOUR_MS
+    rows = charge_rows(charges(report.rows, options.policy(facts, hours)))
+    if output == "table":
+        show_charges(console(), rows, by, facts.file.currency)
+        return
+    document = {"currency": facts.file.currency, "by": by, "mode": options.charge, "charges": rows}
+    write({**document, "partial": report.is_partial}, output)

@@ -1,0 +1,169 @@
+"""Borrowed quota and preempted work on a running cluster, from the queues to who pays what."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+from build.kai_clusters import add_kai_queue, add_work, kai_cluster, start_kai
+from build.live_schedulers import add_node, is_bound, pod
+from build.queue_admission import (
+    POD_SET_LABEL,
+    WORKLOAD_ANNOTATION,
+    add_flavor,
+    queued_cluster,
+    start_admission,
+    until_so,
+)
+from build.recorders import RecorderRun
+from build.small_clusters import SmallCluster
+from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+from shoal.client.item import Obj
+from shoal.client.kind import NODES, PODS
+from shoal.client.port import Deletion
+from shoal.cost.chargeback import Charge, ChargePolicy, charged_dimension, charges
+from shoal.cost.price_curves import constant
+from shoal.cost.records import PPM, Holding
+from shoal.cost.statement import dimension, statement, whole_period
+from shoal.store.history.memory_tables import MemoryTables
+from shoal.units.calendar_windows import TimeWindow
+
+GPU = "nvidia.com/gpu"
+HALF = PPM // 2
+
+
+class Recorded:
+    def __init__(self, cluster: SmallCluster) -> None:
+        self.cluster = cluster
+        self.tables = MemoryTables()
+        self.run = RecorderRun(cluster, self.tables)
+        self.start_ms = self._now_ms()
+
+    def holdings(self) -> dict[str, Holding]:
+        found = self.run.history.records(self.start_ms, self._now_ms() + 1).holdings
+        return {one.holder.pod: one for one in found}
+
+    def charges(self, policy: ChargePolicy) -> dict[str, Charge]:
+        """By queue; every node costs 8 an hour."""
+        window = TimeWindow(self.start_ms, self._now_ms())
+        records = self.run.history.records(*window)
+        curves = {one.name: constant(Decimal(8)) for one in records.machines}
+        rows = statement(records, curves, whole_period(window), charged_dimension(dimension("queue")))
+        return {one.group: one for one in charges(rows, policy)}
+
+    def _now_ms(self) -> int:
+        return int(self.cluster.clock.seconds()) * 1000
+
+
+async def add_ready_node(cluster: SmallCluster) -> None:
+    await add_node(cluster, "n1", gpus=4)
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": cluster.clock.text()}
+    await cluster.patch(NODES, "n1", {"status": {"conditions": [ready]}}, "status")
+
+
+async def add_gpu_queue(cluster: SmallCluster, name: str, gpus: int) -> None:
+    quota = {"name": "default", "resources": [{"name": GPU, "nominalQuota": gpus}]}
+    spec: Obj = {
+        "cohortName": "all",
+        "namespaceSelector": {},
+        "resourceGroups": [{"coveredResources": [GPU], "flavors": [quota]}],
+        "preemption": {"reclaimWithinCohort": "Any"},
+    }
+    await cluster.create(CLUSTER_QUEUES, {"metadata": {"name": name}, "spec": spec})
+    await cluster.create(LOCAL_QUEUES, {"metadata": {"name": name}, "spec": {"clusterQueue": name}})
+
+
+async def submit(cluster: SmallCluster, name: str, queue: str, gpus: int) -> None:
+    containers = [{"name": "main", "image": "pause", "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}}]
+    template = {"spec": {"schedulerName": "shoal", "containers": containers, "restartPolicy": "Never"}}
+    sets = [{"name": "main", "count": gpus, "template": template}]
+    await cluster.create(WORKLOADS, {"metadata": {"name": name}, "spec": {"queueName": queue, "podSets": sets}})
+
+
+async def start_pods(cluster: SmallCluster, name: str, queue: str, gpus: int) -> list[str]:
+    """What the job's controller creates once it is admitted."""
+    await until_so(cluster, name)
+    labels = {POD_SET_LABEL: "main", "kueue.x-k8s.io/queue-name": queue}
+    names = [f"{name}-{at}" for at in range(gpus)]
+    for one in names:
+        await cluster.create(PODS, pod(one, gpus=1, labels=labels, annotations={WORKLOAD_ANNOTATION: name}))
+    await cluster.until(lambda: is_bound(cluster, *names))
+    return names
+
+
+@virtual
+async def test_borrowed_gpus_have_a_discount_and_preempted_work_is_refunded(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_admission(cluster)
+        await add_ready_node(cluster)
+        await add_flavor(cluster)
+        for name in ("lends", "borrows"):
+            await add_gpu_queue(cluster, name, 2)
+        recorded = Recorded(cluster)
+        await submit(cluster, "large", "borrows", 4)
+        names = await start_pods(cluster, "large", "borrows", 4)
+        await cluster.pass_time(600)
+        # Two of four GPUs are those of the other queue.
+        assert [recorded.holdings()[one].borrowed_ppm for one in names] == [HALF] * 4
+        plain = recorded.charges(ChargePolicy())["borrows"]
+        assert plain.own > 0
+        cheap = recorded.charges(ChargePolicy(borrowed_discount_ppm=300_000))["borrows"]
+        assert cheap.discount == plain.own * Decimal("0.15")
+        assert recorded.charges(ChargePolicy(refunds_preempted=True))["borrows"].refund == 0
+        # The other queue takes its quota back.
+        await submit(cluster, "own", "lends", 2)
+        await until_so(cluster, "large", "Evicted")
+        for one in names:
+            await cluster.delete(PODS, one, Deletion(grace_s=0))
+        await cluster.pass_time(30)
+        assert all(one.is_preempted for one in recorded.holdings().values())
+        refunded = recorded.charges(ChargePolicy(borrowed_discount_ppm=300_000, refunds_preempted=True))["borrows"]
+        assert refunded.discount == refunded.amount == 0
+        assert refunded.refund == refunded.own >= plain.own
+
+
+@virtual
+async def test_a_part_that_changes_is_the_mean_over_time_and_survives_a_restart(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_admission(cluster)
+        await add_ready_node(cluster)
+        await add_flavor(cluster)
+        for name in ("lends", "borrows"):
+            await add_gpu_queue(cluster, name, 2)
+        recorded = Recorded(cluster)
+        await submit(cluster, "first", "borrows", 2)
+        earlier = await start_pods(cluster, "first", "borrows", 2)
+        await cluster.pass_time(2)
+        await submit(cluster, "second", "borrows", 2)
+        await start_pods(cluster, "second", "borrows", 2)
+        await cluster.pass_time(300)
+        held = recorded.holdings()
+        assert [held[one].borrowed_ppm for one in (*earlier, "second-0", "second-1")] == [0, 0, PPM, PPM]
+        await recorded.run.kill()
+        recorded.run = RecorderRun(cluster, recorded.tables)
+        # The first workload ends: from now on the second one holds its queue's own quota.
+        await cluster.delete(WORKLOADS, "first")
+        for one in earlier:
+            await cluster.delete(PODS, one, Deletion(grace_s=0))
+        await cluster.pass_time(900)
+        found = recorded.holdings()
+        assert [found[one].borrowed_ppm for one in earlier] == [0, 0]
+        assert abs(found["second-0"].borrowed_ppm - PPM // 4) < PPM // 50
+        assert not any(one.is_preempted for one in found.values())
+
+
+@virtual
+async def test_pods_beyond_the_quota_of_their_queue_of_kai_borrow(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await add_node(cluster, "n1", gpus=4)
+        await add_kai_queue(cluster, "team", 1)
+        recorded = Recorded(cluster)
+        for name in ("first", "second"):
+            await add_work(cluster, name, "team")
+            await cluster.pass_time(5)
+        assert await is_bound(cluster, "first", "second")
+        await cluster.pass_time(20)
+        held = recorded.holdings()
+        assert (held["first"].borrowed_ppm, held["second"].borrowed_ppm) == (0, PPM)

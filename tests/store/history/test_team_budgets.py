@@ -1,0 +1,41 @@
+"""Budgets of namespaces beside those of the price file."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from shoal.cost.prices.price_file import Budget, PriceFile
+from shoal.store.history.team_budgets import BudgetedNamespace, with_team_budgets
+
+
+def namespace(name: str, team: str, amount: str, enforced: str = "") -> BudgetedNamespace:
+    annotations = {"shoal.dev/budget-per-month": amount}
+    if enforced:
+        annotations["shoal.dev/budget-enforced"] = enforced
+    return BudgetedNamespace(name, {"shoal.dev/team": team} if team else {}, annotations)
+
+
+def budgets(file: PriceFile, *found: BudgetedNamespace) -> list[tuple[str, str, str]]:
+    return [(one.team, str(one.per_month), one.enforce) for one in with_team_budgets(file, found).budgets]
+
+
+def test_a_team_has_the_sum_of_its_namespaces_and_is_enforced_if_one_of_them_is() -> None:
+    found = budgets(PriceFile(), namespace("a", "red", "100"), namespace("b", "red", "20.50", "spent"))
+    assert found == [("red", "120.50", "spent")]
+
+
+def test_the_price_file_replaces_the_budget_of_the_same_team_alone() -> None:
+    file = PriceFile(budgets=(Budget(team="red", per_month=Decimal(7)), Budget(queue="q", per_month=Decimal(1))))
+    found = budgets(file, namespace("a", "red", "100", "spent"), namespace("b", "blue", "50", "forecast"))
+    assert found == [("red", "7", ""), ("", "1", ""), ("blue", "50", "forecast")]
+
+
+def test_an_annotation_of_another_form_and_a_namespace_without_team_are_no_budgets() -> None:
+    odd = [
+        namespace("a", "red", "a lot"),
+        namespace("b", "", "5"),
+        namespace("c", "green", "-1"),
+        namespace("d", "g", ""),
+    ]
+    assert budgets(PriceFile(), *odd) == []
+    assert budgets(PriceFile(), namespace("a", "red", "9", "always")) == [("red", "9", "")]
