@@ -4,8 +4,8 @@
         async with FAULTS["taint"].made(broken):
             found = await broken.doctor("pod", "team/train")
 
-Shoal's scheduler, queues, GPU operator and node scaling run in it, with Kubernetes' controllers, two machines with eight
-GPUs and one without, and a simulated cloud.
+Shoal's scheduler, queues, GPU operator and node scaling run in it, with Kubernetes' controllers, two machines with
+eight GPUs and one without, and a simulated cloud.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shoal.api.run_configuration import RunConfiguration
 from shoal.client.ecosystem_kinds import CLUSTER_POLICIES
 from shoal.client.informers import Informers
 from shoal.client.item import Obj
-from shoal.client.kind import DEFINITIONS, NAMESPACES, NODES, PODS
+from shoal.client.kind import DEFINITIONS, EVENTS, NAMESPACES, NODES, PODS
 from shoal.client.port import Api
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.cloud.settings import CapacityRule, CloudSettings
@@ -45,7 +45,7 @@ from shoal.wiring.shoal import start_shoal
 SPACE, TEAM = "gpu-operator", "team"
 GPU_NODES = ("gpu-0", "gpu-1")
 _PARTS = ("scheduler", "queues", "jobs", "operator", "node-scaling")
-_NEEDED = {"job", "daemonset", "nodelifecycle", "podgc", "garbagecollector"}
+_NEEDED = {"job", "daemonset", "nodelifecycle", "taint-eviction", "podgc", "garbagecollector"}
 _GROUPS = {
     "nvidia.com",
     "kueue.x-k8s.io",
@@ -54,6 +54,9 @@ _GROUPS = {
     "config.openshift.io",
     "monitoring.coreos.com",
 }
+_OPERANDS = 17
+"""The pods of the operator on the three machines."""
+_REPAIR_TRIES = 300
 _SOLD_OUT = "p4d.24xlarge"
 """A machine type of which the cloud has none."""
 
@@ -104,13 +107,32 @@ class BrokenCluster:
         await self.cluster.create(PODS, {"metadata": meta, "spec": {"containers": [container], **self.spec}})
         await self.cluster.pass_time(30)
 
-    async def is_whole(self) -> bool:
-        """Whether both machines have all their GPUs."""
-        nodes = [await self.cluster.get(NODES, name) for name in GPU_NODES]
-        return all(
-            (node["status"].get("allocatable") or {}).get("nvidia.com/gpu") == "8" and not node["spec"].get("taints")
-            for node in nodes
-        )
+    async def repaired(self) -> None:
+        """Returns when all works again, and nothing tells of what was."""
+        await self.whole()
+        for event in await self.cluster.all(EVENTS):
+            await self.cluster.delete(EVENTS, event["metadata"]["name"], namespace=event["metadata"]["namespace"])
+
+    async def whole(self) -> None:
+        for _ in range(_REPAIR_TRIES):
+            if await self._is_whole():
+                return
+            await self.cluster.pass_time(5)
+        raise AssertionError("the cluster is not repaired")
+
+    async def _is_whole(self) -> bool:
+        """Whether both machines have all their GPUs, and all pods of the operator are ready."""
+        for name in GPU_NODES:
+            node = await self.cluster.get(NODES, name)
+            if (node["status"].get("allocatable") or {}).get("nvidia.com/gpu") != "8" or node["spec"].get("taints"):
+                return False
+        pods = await self.cluster.pods(SPACE)
+        return len(pods) == _OPERANDS and all(_is_ready(pod) for pod in pods)
+
+
+def _is_ready(pod: Obj) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 class _Crew(Crew):
@@ -139,8 +161,7 @@ async def broken_cluster(folder: Path) -> AsyncIterator[BrokenCluster]:
             await start_shoal(life, lambda agent: crew.way_in("system:shoal", agent), _choice())
             life.start("caches", life.informers.run)
             await cluster.create(CLUSTER_POLICIES, {"metadata": {"name": "cluster-policy"}, "spec": {}})
-            await cluster.until(broken.is_whole, 1200)
-            await cluster.pass_time(120)
+            await broken.repaired()
             yield broken
             assert not (failed := crew.broken()), failed
         finally:

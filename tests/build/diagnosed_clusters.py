@@ -65,7 +65,8 @@ def operand(app: str, on: str = "gpu-1", *, waits: str = "", message: str = "", 
     if last:
         status["lastState"] = {"terminated": {"exitCode": 1, "message": last}}
     made = pod(f"gpu-operator/{app}-x", on=on, labels={"app": app})
-    made["status"] = {"phase": "Running", "containerStatuses": [status]}
+    ready = {"type": "Ready", "status": "False" if waits else "True"}
+    made["status"] = {"phase": "Running", "containerStatuses": [status], "conditions": [ready]}
     return made
 
 

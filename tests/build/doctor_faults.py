@@ -29,12 +29,12 @@ from shoal.policy.diagnosis.verdicts import SubjectKind
 RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 Making = Callable[[BrokenCluster], AbstractAsyncContextManager[None]]
 GPU = "nvidia.com/gpu"
-_REPAIR_S = 1500
 
 
 class Fault(msgspec.Struct, frozen=True):
     kind: SubjectKind
     name: str
+    """Empty for the pod that waits, which is created once all faults are made."""
     causes: tuple[str, ...]
     made: Making
     excludes: str = ""
@@ -42,11 +42,6 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
-
-
-async def _repaired(broken: BrokenCluster) -> None:
-    await broken.cluster.until(broken.is_whole, _REPAIR_S)
-    await broken.cluster.pass_time(60)
 
 
 def _spec(nodes: tuple[str, ...], field: str, value: Any, empty: Any) -> Making:
@@ -74,7 +69,6 @@ def _annotated(nodes: tuple[str, ...], key: str, value: str, *, wait_s: float, r
         yield
         for node in nodes:
             await broken.annotate(node, key, None)
-        await _repaired(broken)
 
     return made
 
@@ -85,26 +79,24 @@ async def _delete_app(broken: BrokenCluster, app: str, node: str) -> None:
             await broken.cluster.delete(PODS, pod["metadata"]["name"], namespace=SPACE)
 
 
-def _policy(spec: Obj, undo: Obj, *, wait_s: float = 240) -> Making:
+def _policy(spec: Obj, undo: Obj, *, wait_s: float = 30) -> Making:
     @asynccontextmanager
     async def made(broken: BrokenCluster) -> AsyncIterator[None]:
         await broken.cluster.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": spec})
         await broken.cluster.pass_time(wait_s)
         yield
         await broken.cluster.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": undo})
-        await _repaired(broken)
 
     return made
 
 
-def _labelled(key: str, value: str, undo: str | None, *, wait_s: float = 120) -> Making:
+def _labelled(key: str, value: str, undo: str | None, *, wait_s: float = 30) -> Making:
     @asynccontextmanager
     async def made(broken: BrokenCluster) -> AsyncIterator[None]:
         await broken.label("gpu-0", key, value)
         await broken.cluster.pass_time(wait_s)
         yield
         await broken.label("gpu-0", key, undo)
-        await _repaired(broken)
 
     return made
 
@@ -130,7 +122,7 @@ def _objects(*objects: tuple[Kind, Obj], wait_s: float = 30) -> Making:
     @asynccontextmanager
     async def made(broken: BrokenCluster) -> AsyncIterator[None]:
         for kind, obj in objects:
-            await broken.cluster.create(kind, msgspec.msgpack.decode(msgspec.msgpack.encode(obj)), TEAM)
+            await broken.cluster.create(kind, msgspec.json.decode(msgspec.json.encode(obj)), TEAM)
         await broken.cluster.pass_time(wait_s)
         yield
         for kind, obj in reversed(objects):
@@ -141,7 +133,9 @@ def _objects(*objects: tuple[Kind, Obj], wait_s: float = 30) -> Making:
 
 async def _gone(broken: BrokenCluster, kind: Kind, name: str) -> None:
     try:
-        await broken.cluster.delete(kind, name, Deletion(policy="Background"), TEAM)
+        # Nobody ends the pods of a node that is lost.
+        grace_s = 0 if kind == PODS else None
+        await broken.cluster.delete(kind, name, Deletion(grace_s, policy="Background"), TEAM)
     except NotFoundError:
         return
 
@@ -256,7 +250,7 @@ _PART = "shoal.dev/component-faults"
 
 def _part(component: str, kind: str, app: str = "") -> Making:
     value = msgspec.json.encode({component: kind}).decode()
-    return _annotated(("gpu-0",), _PART, value, wait_s=300, restarts=app)
+    return _annotated(("gpu-0",), _PART, value, wait_s=90, restarts=app)
 
 
 def _gpus(faults: dict[str, int]) -> Making:
@@ -273,7 +267,7 @@ def _sharing(text: str = SHARING) -> Making:
 
     @asynccontextmanager
     async def made(broken: BrokenCluster) -> AsyncIterator[None]:
-        await broken.cluster.create(CONFIG_MAPS, dict(config))
+        await broken.cluster.create(CONFIG_MAPS, msgspec.json.decode(msgspec.json.encode(config)))
         yield
         await broken.cluster.delete(CONFIG_MAPS, "sharing", namespace=SPACE)
 
@@ -281,7 +275,15 @@ def _sharing(text: str = SHARING) -> Making:
 
 
 def _plugin(**config: str) -> Making:
-    return _policy({"devicePlugin": {"config": config}}, {"devicePlugin": None}, wait_s=120)
+    return _policy({"devicePlugin": {"config": config}}, {"devicePlugin": None}, wait_s=60)
+
+
+@asynccontextmanager
+async def _without_driver(broken: BrokenCluster) -> AsyncIterator[None]:
+    async with _policy({"driver": {"enabled": False}}, {"driver": None})(broken):
+        await _delete_app(broken, "nvidia-container-toolkit-daemonset", "gpu-0")
+        await broken.cluster.pass_time(30)
+        yield
 
 
 NODE: dict[str, Fault] = {
@@ -310,7 +312,7 @@ NODE: dict[str, Fault] = {
         "node",
         "gpu-0",
         ("DriverMissing",),
-        _policy({"driver": {"enabled": False}}, {"driver": None}),
+        _without_driver,
         "advertises",
     ),
     "the plugin is paused": Fault(
@@ -359,9 +361,7 @@ NODE: dict[str, Fault] = {
         "node",
         "gpu-0",
         ("UnknownPluginConfig",),
-        _together(
-            _sharing(), _plugin(name="sharing"), _labelled("nvidia.com/device-plugin.config", "tesla", None)
-        ),
+        _together(_sharing(), _plugin(name="sharing"), _labelled("nvidia.com/device-plugin.config", "tesla", None)),
         "as the configuration",
     ),
     "a configuration that the plugin refuses": Fault(
@@ -452,9 +452,9 @@ QUEUED: dict[str, Fault] = {
     "a flavor without nodes": Fault(
         "job",
         "team/queued",
-        ("FlavorWithoutNodes",),
+        ("SelectorMatchesNoNode",),
         _queued(queue(), local(), {"metadata": {"name": "h100"}, "spec": {"nodeLabels": {"gpu": "b300"}}}),
-        "admitted",
+        "affinity allow",
     ),
     "a queue that is stopped": Fault(
         "job", "team/queued", ("QueueStopped",), _queued(queue(stopPolicy="Hold"), local(), FLAVOR), "admitted"
@@ -474,6 +474,16 @@ async def _lost_with_node(broken: BrokenCluster) -> AsyncIterator[None]:
     async with _objects((PODS, pod("holder-1", 8, "gpu-1")), (JOBS, job("train")))(broken):
         await broken.cluster.pass_time(30)
         async with _annotated(("gpu-0",), "shoal.dev/fault", FAILS, wait_s=600)(broken):
+            pass
+        await broken.whole()
+        yield
+
+
+@asynccontextmanager
+async def _on_a_lost_node(broken: BrokenCluster) -> AsyncIterator[None]:
+    async with _objects((PODS, pod("holder-1", 8, "gpu-1")), (JOBS, job("train")))(broken):
+        await broken.cluster.pass_time(30)
+        async with _annotated(("gpu-0",), "shoal.dev/fault", FAILS, wait_s=120)(broken):
             yield
 
 
@@ -492,6 +502,7 @@ JOBS_: dict[str, Fault] = {
         _objects((RESOURCE_QUOTAS, QUOTA), (JOBS, job("train", 1, 8))),
         "are refused",
     ),
+    "a node that is lost": Fault("job", "team/train", ("NodeNotReady",), _on_a_lost_node, "the node is ready"),
     "a node that was lost": Fault("job", "team/train", ("JobLostWithNode",), _lost_with_node, "goes on"),
     "a program that fails": Fault(
         "job",
@@ -528,4 +539,54 @@ PLACED: dict[str, Fault] = {
         "pod", "team/wide", ("DevicesNotAligned",), _topology({"node-0": 8}, "None"), "on one NUMA node"
     ),
 }
-ALL = {**WAITING, **NODE, **ENDED, **QUEUED, **JOBS_, **PLACED}
+CLOSED = queue(4, namespaceSelector={"matchLabels": {"gpus": "yes"}})
+ALONE = {**WAITING, **NODE, **ENDED, **QUEUED, **JOBS_, **PLACED}
+SLOW = frozenset(
+    {
+        "lost nodes",
+        "the image of the driver is missing",
+        "an unknown key of the configuration",
+        "a node that was lost",
+    }
+)
+"""Faults whose repair takes long, beside others of their kind."""
+
+
+def _both(one: Fault, other: Fault, *causes: str) -> Fault:
+    """`causes`: in the order in which they are reported."""
+    return Fault(one.kind, one.name, causes, _together(one.made, other.made))
+
+
+TWO: dict[str, Fault] = {
+    "taints and a selector": _both(
+        WAITING["taints"], WAITING["a selector"], "TaintNotTolerated", "SelectorMatchesNoNode"
+    ),
+    "full nodes that are cordoned": _both(WAITING["full nodes"], WAITING["cordons"], "NodesCordoned", "GpusInUse"),
+    "full nodes that the pod would not use": _both(
+        WAITING["full nodes"], WAITING["a selector"], "SelectorMatchesNoNode"
+    ),
+    "full nodes that are too small": _both(WAITING["full nodes"], WAITING["size"], "RequestLargerThanNodes"),
+    "cordoned nodes without a device plugin": _both(
+        WAITING["cordons"],
+        WAITING["no device plugin"],
+        "GpusNotAdvertised",
+        "NodesCordoned",
+        "PluginNotInstalled",
+        "PluginNotInstalled",
+    ),
+    "a broken GPU and an unknown layout": _both(
+        NODE["an unknown layout"], NODE["a GPU fell off the bus"], "Xid79", "UnknownMigLayout"
+    ),
+    "a failing plugin and an error of a program": _both(
+        NODE["an error of a program"], NODE["the plugin fails"], "PluginNotReady", "Xid31"
+    ),
+    "a failing driver under a paused plugin": _both(
+        NODE["the driver fails"], NODE["the plugin is paused"], "DriverNotReady"
+    ),
+    "a closed queue with a small quota": Fault(
+        "job", "team/queued", ("NamespaceNotSelected", "RequestExceedsQuota"), _queued(CLOSED, local(), FLAVOR)
+    ),
+    "a lost node whose GPU had an error": _both(
+        NODE["an error of a program"], NODE["the node is lost"], "NodeNotReady", "Xid31"
+    ),
+}

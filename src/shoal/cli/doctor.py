@@ -224,12 +224,11 @@ def read_input(name: str, option: str) -> str:
 def _of_logs(names: Sequence[str], logs: Sequence[str]) -> DiagnosisResult:
     from shoal.api.files import STANDARD_INPUT
     from shoal.policy.diagnosis.log_reading import read_log
-    from shoal.policy.diagnosis.verdicts import DiagnosisResult, FoundCause, RuledOut
+    from shoal.policy.diagnosis.severity import result_of
 
     titles = ["log" if name == STANDARD_INPUT else f"log {name}" for name in names]
-    found = [verdict for title, text in zip(titles, logs, strict=True) for verdict in read_log(text, title)]
-    causes = tuple(each for each in found if isinstance(each, FoundCause))
-    return DiagnosisResult(", ".join(titles), causes, tuple(each for each in found if isinstance(each, RuledOut)), ())
+    found = (verdict for title, text in zip(titles, logs, strict=True) for verdict in read_log(text, title))
+    return result_of(", ".join(titles), found)
 
 
 def _missing(facts: DiagnosedCluster, patient: Patient) -> Exception:

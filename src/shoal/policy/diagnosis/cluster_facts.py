@@ -27,6 +27,7 @@ GPU_DOMAIN = "nvidia.com/"
 GPU = "nvidia.com/gpu"
 T = TypeVar("T")
 _MOST_TEXT = 300
+_WITHOUT_NAMESPACE = ("Node", "NodeClaim", "NodePool")
 Amounts = dict[str, int]
 
 
@@ -109,15 +110,29 @@ class DiagnosedCluster:
         found: dict[tuple[str, str, str], list[Obj]] = defaultdict(list)
         for event in self.all(EVENT):
             about = string_keys(event.get("involvedObject") or event.get("regarding"))
-            key = str(about.get("kind") or ""), str(about.get("namespace") or ""), str(about.get("name") or "")
-            found[key].append(event)
+            kind, name = str(about.get("kind") or ""), str(about.get("name") or "")
+            # Some writers name the namespace of the Event for objects that have none.
+            namespace = "" if kind in _WITHOUT_NAMESPACE else str(about.get("namespace") or "")
+            found[kind, namespace, name].append(event)
         for events in found.values():
-            events.sort(key=_event_time)
+            events.sort(key=event_time)
         return found
 
-    def events(self, kind: str, namespace: str, name: str) -> list[Obj]:
-        """About the object, the oldest first."""
-        return self._events_by_object.get((kind, namespace, name), [])
+    def events_of(self, kind: str) -> list[Obj]:
+        """About all objects of a kind."""
+        return [event for key, events in self._events_by_object.items() if key[0] == kind for event in events]
+
+    def events(self, obj: Obj) -> list[Obj]:
+        """About the object, the oldest first; not those about an earlier object of the same name."""
+        namespace, name = key_of(obj)
+        found = self._events_by_object.get((str(obj.get("kind") or ""), namespace, name), [])
+        uid = dig(obj, "metadata", "uid")
+        # The kubelet writes the name of its node as the uid.
+        return [event for event in found if not uid or _uid_of_subject(event) in (uid, name, "")]
+
+
+def _uid_of_subject(event: Obj) -> str:
+    return str(dig(event, "involvedObject", "uid") or dig(event, "regarding", "uid") or "")
 
 
 def name_of(obj: Obj) -> str:
@@ -207,11 +222,15 @@ def text_of(value: object) -> str:
     return line if len(line) <= _MOST_TEXT else f"{line[:_MOST_TEXT]}..."
 
 
+def message_of(event: Obj) -> str:
+    return str(event.get("message") or event.get("note") or "")
+
+
 def event_words(event: Obj) -> str:
-    return text_of(f"Event {event.get('reason') or ''}: {event.get('message') or event.get('note') or ''}")
+    return text_of(f"Event {event.get('reason') or ''}: {message_of(event)}")
 
 
-def _event_time(event: Obj) -> str:
+def event_time(event: Obj) -> str:
     found = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp")
     return str(found or dig(event, "metadata", "creationTimestamp") or "")
 

@@ -6,7 +6,8 @@ and its queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -19,8 +20,9 @@ from shoal.policy.diagnosis.gpu_stack import gpu_stack
 from shoal.policy.diagnosis.gpu_use import gpu_use
 from shoal.policy.diagnosis.mig_and_sharing import mig_layout, time_slicing
 from shoal.policy.diagnosis.node_scaling import scale_up
-from shoal.policy.diagnosis.node_states import gpu_errors, lost_node, nodes_of_gpu
+from shoal.policy.diagnosis.node_states import gpu_errors, is_silent, lost_node, nodes_of_gpu
 from shoal.policy.diagnosis.pending_pods import has_gpus, pending_pod
+from shoal.policy.diagnosis.severity import result_of
 from shoal.policy.diagnosis.stuck_queues import is_unadmitted, queued_job, stuck_workload
 from shoal.policy.diagnosis.verdicts import (
     DiagnosisResult,
@@ -30,13 +32,12 @@ from shoal.policy.diagnosis.verdicts import (
     RuledOut,
     SubjectKind,
     Verdict,
-    result_of,
 )
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
 from shoal.policy.object_set import key_of
 
-_OF_NODES = (lost_node, gpu_stack, mig_layout, time_slicing, gpu_errors)
+_SOFTWARE = (gpu_stack, mig_layout, time_slicing)
 _ASKING = ("nodeSelector", "affinity", "tolerations", "schedulingGates", "schedulerName")
 _CONTAINERS = ("initContainers", "containers")
 
@@ -59,7 +60,7 @@ def diagnose(facts: DiagnosedCluster, patient: Patient) -> DiagnosisResult | Non
             found = _queue(facts, patient)
         case "gpu":
             found = _gpu(facts, patient.name)
-    return None if found is None else result_of(patient, found)
+    return None if found is None else result_of(str(patient), found)
 
 
 def names(facts: DiagnosedCluster, kind: SubjectKind) -> list[tuple[str, str]]:
@@ -91,9 +92,8 @@ def _troubled(pods: Iterable[Obj]) -> list[Obj]:
 
 def _node(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
     yield from lost_node(facts, node)
-    yield from gpu_stack(facts, node)
-    yield from mig_layout(facts, node)
-    yield from time_slicing(facts, node)
+    for check in _SOFTWARE:
+        yield from _reported(check, facts, node)
     if has_gpus(node):
         yield from gpu_errors(facts, node)
         yield from gpu_use(facts, node=name_of(node))
@@ -137,8 +137,13 @@ def _admission_of(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
 def _job(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
     yield from queued_job(facts, job)
     yield from job_progress(facts, job)
-    for pod in pods_of(facts, job):
+    pods = pods_of(facts, job)
+    for pod in pods:
         yield from _causes(_waiting_pod(facts, pod) if is_waiting(pod) else container_ends(facts, pod))
+    used = {str(dig(pod, "spec", "nodeName") or "") for pod in pods if not has_ended(pod)}
+    for node in facts.nodes:
+        if name_of(node) in used:
+            yield from _causes(chain(lost_node(facts, node), gpu_errors(facts, node) if has_gpus(node) else ()))
 
 
 def _queue(facts: DiagnosedCluster, patient: Patient) -> Iterator[Verdict] | None:
@@ -215,11 +220,23 @@ def _of_nodes(facts: DiagnosedCluster) -> Iterator[Verdict]:
     found: list[Verdict] = []
     wrong = 0
     for node in facts.nodes:
-        own = [each for check in _OF_NODES if check is not gpu_errors or has_gpus(node) for each in check(facts, node)]
+        own = list(lost_node(facts, node))
+        own += (each for check in _SOFTWARE for each in _reported(check, facts, node))
+        own += gpu_errors(facts, node) if has_gpus(node) else ()
         wrong += any(isinstance(each, FoundCause) for each in own)
         found += own
     yield from _condensed(found, "nodes")
     yield RuledOut("cluster", f"{len(facts.nodes) - wrong:,} of {len(facts.nodes):,} nodes have no known problem")
+
+
+def _reported(
+    check: Callable[[DiagnosedCluster, Obj], Iterator[Verdict]], facts: DiagnosedCluster, node: Obj
+) -> Iterator[Verdict]:
+    """Of the software of a node that reports its state: what a lost node last said is neither true nor false."""
+    if not is_silent(node):
+        yield from check(facts, node)
+    elif check is gpu_stack and has_gpus(node):
+        yield NotRun(named(node), "its GPU software", "the node does not report any more")
 
 
 def _condensed(verdicts: Iterable[Verdict], what: str) -> Iterator[Verdict]:
@@ -244,7 +261,7 @@ def _alike(facts: DiagnosedCluster, waiting: list[Obj]) -> Iterator[Verdict]:
         sizes = [each.get("resources") for field in _CONTAINERS for each in maps(spec.get(field))]
         groups.setdefault(repr((asked, sizes)), []).append(pod)
     for pods in groups.values():
-        said = [pod for pod in pods if facts.events("Pod", *key_of(pod))]
+        said = [pod for pod in pods if facts.events(pod)]
         for each in _waiting_pod(facts, (said or pods)[0]):
             if isinstance(each, FoundCause) and len(pods) > 1:
                 words = f"{len(pods):,} pods that ask alike wait: {few([named(pod) for pod in pods], 4)}"
@@ -265,5 +282,5 @@ def _has_trouble(pod: Obj) -> bool:
     return False
 
 
-def _causes(verdicts: Iterator[Verdict]) -> Iterator[FoundCause]:
+def _causes(verdicts: Iterable[Verdict]) -> Iterator[FoundCause]:
     return (each for each in verdicts if isinstance(each, FoundCause))
