@@ -12,7 +12,15 @@ from itertools import chain
 import msgspec
 
 from shoal.policy.advice import Obj
-from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, few, has_ended, is_waiting, name_of, named
+from shoal.policy.diagnosis.cluster_facts import (
+    DiagnosedCluster,
+    device_requests,
+    few,
+    has_ended,
+    is_waiting,
+    name_of,
+    named,
+)
 from shoal.policy.diagnosis.device_topology import across_sockets
 from shoal.policy.diagnosis.ended_pods import container_ends
 from shoal.policy.diagnosis.gangs import JOB_KINDS, job_progress, jobs, pods_of
@@ -32,6 +40,7 @@ from shoal.policy.diagnosis.verdicts import (
     RuledOut,
     SubjectKind,
     Verdict,
+    shell_command,
 )
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
@@ -40,6 +49,9 @@ from shoal.policy.object_set import key_of
 _SOFTWARE = (gpu_stack, mig_layout, time_slicing)
 _ASKING = ("nodeSelector", "affinity", "tolerations", "schedulingGates", "schedulerName")
 _CONTAINERS = ("initContainers", "containers")
+_MOST_ALIKE = 3
+"""Causes of the same kind that are listed one by one."""
+_MOST_NAMED = 20
 
 
 def diagnose(facts: DiagnosedCluster, patient: Patient) -> DiagnosisResult | None:
@@ -119,9 +131,8 @@ def _waiting_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     found = list(pending_pod(facts, pod))
     yield from found
     if any(isinstance(each, FoundCause) and each.id == "GpusNotAdvertised" for each in found):
-        for node in facts.nodes:
-            if has_gpus(node):
-                yield from (each for each in gpu_stack(facts, node) if isinstance(each, FoundCause))
+        nodes = (node for node in facts.nodes if has_gpus(node))
+        yield from _causes(_condensed((each for node in nodes for each in gpu_stack(facts, node)), "nodes"))
     yield from scale_up(facts, pod)
 
 
@@ -193,6 +204,7 @@ def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
     if missing is not None:
         yield missing
     waiting = [pod for pod in facts.pods if is_waiting(pod)]
+    yield from _others(waiting)
     broken = [pod for pod in facts.pods if not is_waiting(pod) and _has_trouble(pod)]
     yield from _condensed(_alike(facts, waiting), "pods")
     ended = [
@@ -240,16 +252,36 @@ def _reported(
 
 
 def _condensed(verdicts: Iterable[Verdict], what: str) -> Iterator[Verdict]:
-    """The causes, and each check that has not run once, with the first reason."""
+    """The causes, those of many objects once, and each check that has not run once, with the first reason."""
     unchecked: dict[str, list[NotRun]] = {}
+    causes: dict[tuple[str, str], list[FoundCause]] = {}
     for each in verdicts:
         if isinstance(each, FoundCause):
-            yield each
+            causes.setdefault((each.id, each.what), []).append(each)
         elif isinstance(each, NotRun):
             unchecked.setdefault(each.check, []).append(each)
+    for alike in causes.values():
+        yield from alike if len(alike) <= _MOST_ALIKE else (_of_many(alike, what),)
     for check, some in unchecked.items():
         count = len({one.subject for one in some})
         yield NotRun(some[0].subject if count == 1 else f"{count:,} {what}", check, some[0].why)
+
+
+def _others(waiting: list[Obj]) -> Iterator[Verdict]:
+    """Pods that wait for no device: only the scheduler knows why."""
+    found = [pod for pod in waiting if not device_requests(pod)]
+    if found:
+        namespace, name = key_of(found[0])
+        command = shell_command("shoal why pod/{} -n {}", name, namespace)
+        why = f"they request no device of NVIDIA; run {command}"
+        yield NotRun(f"{len(found):,} pods", "why they wait", why)
+
+
+def _of_many(alike: list[FoundCause], what: str) -> FoundCause:
+    """With the evidence and the commands of the first one."""
+    first, names = alike[0], list(dict.fromkeys(each.subject for each in alike))
+    evidence = (*first.evidence, f"the same of {few(names, _MOST_NAMED)}")
+    return msgspec.structs.replace(first, subject=f"{len(names):,} {what}", evidence=evidence)
 
 
 def _alike(facts: DiagnosedCluster, waiting: list[Obj]) -> Iterator[Verdict]:
