@@ -25,15 +25,17 @@ from rich.console import Console
 
 from bench.cluster.figures import Figure, table
 from build.cluster_server import ServerProcess
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, WORKLOADS
 from shoal.client.http.api import KubeApi
 from shoal.client.http.kubeconfig import read_kubeconfig
 from shoal.client.http.settings import KubeSettings
-from shoal.client.kind import EVENTS, NAMESPACES, NODES, PODS, Kind
+from shoal.client.kind import EVENTS, JOBS, NAMESPACES, NODES, PODS, Kind
 from shoal.client.port import Patch
+from shoal.wiring.foreign_kinds import provide_foreign
 
 Obj = dict[str, Any]
 BAR_S = 3.0
-_AT_ONCE, _TRIES = 64, 3
+_AT_ONCE, _TRIES, _PAUSE_S = 64, 3, 0.2
 _GPU = "nvidia.com/gpu"
 _APPS = (
     "nvidia-driver-daemonset",
@@ -41,7 +43,8 @@ _APPS = (
     "nvidia-device-plugin-daemonset",
     "gpu-feature-discovery",
 )
-_EXPECTED = {"PluginConfigInvalid", "Xid79", "RequestLargerThanNodes"}
+_EXPECTED = {"PluginConfigInvalid", "Xid79", "RequestLargerThanNodes", "QuotaInUse"}
+_QUEUE_KINDS = {RESOURCE_FLAVORS, CLUSTER_QUEUES, LOCAL_QUEUES}
 _LABELS = {f"{_GPU}.present": "true", f"{_GPU}.product": "NVIDIA-H100-80GB-HBM3"}
 
 
@@ -54,7 +57,39 @@ def objects(nodes: int) -> Iterator[tuple[Kind, Obj]]:
         yield PODS, _pod(f"train-{at}", 8, f"n{at}")
         yield PODS, _pod(f"wait-{at}", 16, "")
         yield EVENTS, _event(f"wait-{at}", "Pod", "FailedScheduling", "0 nodes are available", "default")
+    yield from _queued(nodes)
     yield EVENTS, _event("n2", "Node", "XidError", "NVRM: Xid (PCI:0000:53:00): 79, GPU has fallen off the bus", "")
+
+
+def _queued(count: int) -> Iterator[tuple[Kind, Obj]]:
+    """Jobs, half of which are admitted."""
+    quotas = [{"name": "gpus", "resources": [{"name": _GPU, "nominalQuota": count * 4}]}]
+    groups = [{"coveredResources": [_GPU], "flavors": quotas}]
+    yield RESOURCE_FLAVORS, {"metadata": {"name": "gpus"}, "spec": {}}
+    spec = {"namespaceSelector": {}, "resourceGroups": groups}
+    yield CLUSTER_QUEUES, {"metadata": {"name": "gpus"}, "spec": spec}
+    yield LOCAL_QUEUES, {"metadata": {"name": "gpus", "namespace": "default"}, "spec": {"clusterQueue": "gpus"}}
+    container = {"name": "main", "image": "x", "resources": {"requests": {_GPU: "8"}, "limits": {_GPU: "8"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    sets = [{"name": "main", "count": 1, "template": template}]
+    for at in range(count):
+        meta = {"name": f"job-{at}", "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": "gpus"}}
+        yield JOBS, {"metadata": meta, "spec": {"suspend": at % 2 == 0, "template": template}}
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"job-{at}", "uid": f"u-{at}"}
+        own = {"name": f"job-{at}", "namespace": "default", "ownerReferences": [owner]}
+        status: Obj = {"conditions": [_condition("QuotaReserved", "False")]}
+        if at % 2:
+            usage = [{"name": "main", "resourceUsage": {_GPU: "8"}, "count": 1}]
+            admission = {"clusterQueue": "gpus", "podSetAssignments": usage}
+            status = {
+                "conditions": [_condition("QuotaReserved", "True"), _condition("Admitted", "True")],
+                "admission": admission,
+            }
+        yield WORKLOADS, {"metadata": own, "spec": {"queueName": "gpus", "podSets": sets}, "status": status}
+
+
+def _condition(kind: str, status: str) -> Obj:
+    return {"type": kind, "status": status, "reason": "x", "message": "", "lastTransitionTime": "2026-11-27T12:00:00Z"}
 
 
 def _node(at: int, *, is_silent: bool) -> Obj:
@@ -113,7 +148,11 @@ async def _filled(kubeconfig: Path, nodes: int) -> int:
 
     try:
         await api.create(NAMESPACES, {"metadata": {"name": "gpu-operator"}})
-        await asyncio.gather(*(create(kind, obj) for kind, obj in made))
+        await provide_foreign(api)
+        while WORKLOADS not in {one.kind for one in await api.served()}:
+            await asyncio.sleep(_PAUSE_S)
+        for kinds in ({RESOURCE_FLAVORS}, {CLUSTER_QUEUES, LOCAL_QUEUES}, {kind for kind, _ in made} - _QUEUE_KINDS):
+            await asyncio.gather(*(create(kind, obj) for kind, obj in made if kind in kinds))
     finally:
         await api.close()
     return len(made)

@@ -18,14 +18,23 @@ from shoal.api.taints import Taint, Toleration
 from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.verdicts import NotRun
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import EVENT, NODE, POD, GroupKind
+from shoal.policy.kinds import EVENT, NODE, POD, WORKLOAD, GroupKind
 from shoal.policy.object_set import ObjectSet, key_of, kind_of
-from shoal.units.errors import one_line
+from shoal.units.errors import UserError, one_line
 from shoal.units.numbers import whole_of
+from shoal.units.quantity import ZERO, Quantity
 
 GPU_DOMAIN = "nvidia.com/"
 GPU = "nvidia.com/gpu"
 T = TypeVar("T")
+_JOB_LABELS = (
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "training.kubeflow.org/job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "volcano.sh/job-name",
+    "ray.io/cluster",
+)
 _MOST_TEXT = 300
 _WITHOUT_NAMESPACE = ("Node", "NodeClaim", "NodePool")
 Amounts = dict[str, int]
@@ -104,6 +113,46 @@ class DiagnosedCluster:
     def holders(self, node: str, resource: str = "") -> list[Obj]:
         """Pods on the node that hold devices."""
         return [pod for pod in self.pods_on(node) if any(resource in ("", name) for name in device_requests(pod))]
+
+    @cached_property
+    def _pods_by_job(self) -> dict[tuple[str, str], list[Obj]]:
+        found: dict[tuple[str, str], list[Obj]] = defaultdict(list)
+        for pod in self.pods:
+            labels, namespace = labels_of(pod), key_of(pod)[0]
+            for name in {labels[key] for key in _JOB_LABELS if key in labels}:
+                found[namespace, name].append(pod)
+        return found
+
+    def labelled_for(self, job: Obj) -> list[Obj]:
+        """Pods with the labels of the controller of the job."""
+        return self._pods_by_job.get(key_of(job), [])
+
+    @cached_property
+    def _by_owner(self) -> dict[tuple[GroupKind, str, str, str], list[Obj]]:
+        found: dict[tuple[GroupKind, str, str, str], list[Obj]] = defaultdict(list)
+        for kind in (POD, WORKLOAD):
+            for obj in self.all(kind):
+                for owner in maps(dig(obj, "metadata", "ownerReferences")):
+                    found[kind, key_of(obj)[0], str(owner.get("kind")), str(owner.get("name"))].append(obj)
+        return found
+
+    def owned_by(self, kind: GroupKind, owner: Obj) -> list[Obj]:
+        """Pods or Workloads."""
+        namespace, name = key_of(owner)
+        return self._by_owner.get((kind, namespace, str(owner.get("kind")), name), [])
+
+    @cached_property
+    def quota_used(self) -> dict[str, dict[str, Quantity]]:
+        """By ClusterQueue and resource, of the workloads that are admitted and have not finished."""
+        found: dict[str, dict[str, Quantity]] = defaultdict(lambda: defaultdict(lambda: ZERO))
+        for workload in self.all(WORKLOAD):
+            admission = dig(workload, "status", "admission")
+            if not admission or condition(workload, "Finished").get("status") == "True":
+                continue
+            for pods in maps(dig(admission, "podSetAssignments")):
+                for name, amount in string_keys(pods.get("resourceUsage")).items():
+                    found[str(dig(admission, "clusterQueue"))][name] += quantity_of(amount)
+        return found
 
     @cached_property
     def _events_by_object(self) -> dict[tuple[str, str, str], list[Obj]]:
@@ -214,6 +263,14 @@ def _converted(written: Iterable[Obj], kind: type[T]) -> Iterator[T]:
 def condition(obj: Obj, kind: str) -> Obj:
     """Empty if the object does not have it."""
     return next((each for each in maps(dig(obj, "status", "conditions")) if each.get("type") == kind), {})
+
+
+def quantity_of(value: object) -> Quantity:
+    """0 for what is none."""
+    try:
+        return Quantity.parse(str(value)) if value is not None else ZERO
+    except UserError:
+        return ZERO
 
 
 def text_of(value: object) -> str:

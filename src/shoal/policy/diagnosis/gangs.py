@@ -24,14 +24,6 @@ from shoal.policy.kinds import EVENT, JOB, JOB_SET, POD, RAY_CLUSTER, RAY_JOB, T
 from shoal.policy.object_set import key_of
 
 JOB_KINDS = (JOB, *TRAINING_JOBS, JOB_SET, TRAIN_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB)
-_JOB_LABELS = (
-    "batch.kubernetes.io/job-name",
-    "job-name",
-    "training.kubeflow.org/job-name",
-    "jobset.sigs.k8s.io/jobset-name",
-    "volcano.sh/job-name",
-    "ray.io/cluster",
-)
 _GROUP_KEYS = ("scheduling.x-k8s.io/pod-group", "scheduling.k8s.io/group-name", "pod-group-name")
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Terminated", "Shutdown", "Evicted"})
 _NODE_EVENTS = ("TaintManagerEviction", "NodeNotReady")
@@ -43,20 +35,9 @@ def jobs(facts: DiagnosedCluster) -> list[Obj]:
 
 
 def pods_of(facts: DiagnosedCluster, job: Obj) -> list[Obj]:
-    namespace, name = key_of(job)
-    return [
-        pod
-        for pod in facts.pods
-        if key_of(pod)[0] == namespace
-        and (any(labels_of(pod).get(key) == name for key in _JOB_LABELS) or _is_owner(job, pod))
-    ]
-
-
-def _is_owner(job: Obj, pod: Obj) -> bool:
-    return any(
-        one.get("kind") == job.get("kind") and one.get("name") == name_of(job)
-        for one in maps(dig(pod, "metadata", "ownerReferences"))
-    )
+    """By their labels, or by their owner."""
+    found = {key_of(pod): pod for pod in (*facts.labelled_for(job), *facts.owned_by(POD, job))}
+    return [found[key] for key in sorted(found)]
 
 
 def job_progress(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:

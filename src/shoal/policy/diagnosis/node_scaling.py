@@ -19,6 +19,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     message_of,
     name_of,
     named,
+    quantity_of,
     text_of,
     tolerations_of,
 )
@@ -26,8 +27,7 @@ from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdic
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import EVENT, NODE_CLAIM, NODE_POOL
 from shoal.policy.object_set import key_of
-from shoal.units.errors import UserError
-from shoal.units.quantity import ZERO, Quantity
+from shoal.units.quantity import Quantity
 
 _REFUSALS = (
     "NotTriggerScaleUp",
@@ -214,8 +214,8 @@ def _against(facts: DiagnosedCluster, pool: Obj, pod: Obj) -> Iterator[tuple[str
         yield "taint", f"NodePool {name} has the taint {taint}"
     limits, used = string_keys(dig(pool, "spec", "limits")), string_keys(dig(pool, "status", "resources"))
     for resource, limit in limits.items():
-        asked, there = device_requests(pod).get(resource, 0), _amount(used.get(resource))
-        if there + Quantity.of(asked) > _amount(limit) or there >= _amount(limit):
+        asked, there = device_requests(pod).get(resource, 0), quantity_of(used.get(resource))
+        if there + Quantity.of(asked) > quantity_of(limit) or there >= quantity_of(limit):
             words = f"{there} of at most {limit} {resource} exist, and the pod asks for {asked}"
             yield "limit", f"NodePool {name}: {words}"
     for claim in facts.all(NODE_CLAIM):
@@ -254,10 +254,3 @@ def _taints(spec: object) -> list[Taint]:
         except msgspec.ValidationError:
             continue
     return found
-
-
-def _amount(value: object) -> Quantity:
-    try:
-        return Quantity.parse(str(value)) if value is not None else ZERO
-    except UserError:
-        return ZERO

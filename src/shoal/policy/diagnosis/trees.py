@@ -138,10 +138,8 @@ def _waiting_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
 
 def _admission_of(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     """Of the Workload that belongs to the pod."""
-    namespace, name = key_of(pod)
-    for workload in facts.all(WORKLOAD, namespace):
-        owners = maps(dig(workload, "metadata", "ownerReferences"))
-        if is_unadmitted(workload) and any(one.get("kind") == "Pod" and one.get("name") == name for one in owners):
+    for workload in facts.owned_by(WORKLOAD, pod):
+        if is_unadmitted(workload):
             yield from stuck_workload(facts, workload)
 
 
@@ -214,10 +212,11 @@ def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
         if not isinstance(each, FoundCause) or (f"node {dig(pod, 'spec', 'nodeName')}", each.id) not in reported
     ]
     yield from _condensed(ended, "pods")
-    for job in jobs(facts):
-        yield from _condensed((*job_progress(facts, job), *queued_job(facts, job)), "jobs")
-    unadmitted = [one for one in facts.all(WORKLOAD) if is_unadmitted(one)]
-    yield from _condensed((each for one in unadmitted for each in stuck_workload(facts, one)), "workloads")
+    yield from _condensed((each for job in jobs(facts) for each in job_progress(facts, job)), "jobs")
+    queued = (each for job in jobs(facts) for each in queued_job(facts, job))
+    unadmitted = (one for one in facts.all(WORKLOAD) if is_unadmitted(one))
+    stuck = (each for one in unadmitted for each in stuck_workload(facts, one))
+    yield from _condensed(dict.fromkeys(chain(queued, stuck)), "workloads")
     yield from gpu_use(facts)
     if missing is None:
         fine = len(facts.pods) - len(waiting) - len(broken)
