@@ -21,12 +21,11 @@ from shoal.client.ecosystem_kinds import (
     RESOURCE_FLAVORS,
 )
 from shoal.client.item import Obj
-from shoal.client.kind import CONFIG_MAPS, JOBS, NODES, PODS, Kind
+from shoal.client.kind import CONFIG_MAPS, JOBS, NODES, PODS, RESOURCE_QUOTAS, Kind
 from shoal.client.port import Deletion
 from shoal.client.refusals import NotFoundError
 from shoal.policy.diagnosis.verdicts import SubjectKind
 
-RESOURCE_QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
 Making = Callable[[BrokenCluster], AbstractAsyncContextManager[None]]
 GPU = "nvidia.com/gpu"
 

@@ -12,6 +12,7 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 MANAGER: Final = "shoal-tenant"
 BUDGET: Final = "shoal.dev/budget-per-month"
 GRANT: Final = "shoal.dev/quota-grant"
+LAST_GRANT: Final = "shoal.dev/last-quota-grant"
 QUOTA: Final = "team-quota"
 SELECTOR: Final = f"{MANAGED_BY}={MANAGER}"
 
