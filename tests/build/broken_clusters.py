@@ -77,10 +77,18 @@ class BrokenCluster:
         facts = DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=self.metrics)
         namespace, _, short = name.rpartition("/")
         patient = Patient(kind, short, namespace)
-        facts.logs.update({"/".join(key_of(pod)): self._log(pod) for pod in pods_with_logs(facts, patient)})
+        facts.logs.update(self._logs(facts, patient))
         found = diagnose(facts, patient)
         assert found is not None, f"there is no {patient}"
         return found
+
+    async def logs(self, patient: Patient) -> dict[str, str]:
+        """By `namespace/pod`, of the pods that the command would ask."""
+        read = await read_diagnosed_objects(self.cluster.api)
+        return self._logs(DiagnosedCluster(read.objects, read.complete), patient)
+
+    def _logs(self, facts: DiagnosedCluster, patient: Patient) -> dict[str, str]:
+        return {"/".join(key_of(pod)): self._log(pod) for pod in pods_with_logs(facts, patient)}
 
     def _log(self, pod: Obj) -> str:
         node = self.crew.fleet.node(pod["spec"].get("nodeName", ""))

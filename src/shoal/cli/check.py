@@ -140,15 +140,15 @@ def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outc
 
 def _facts(options: CheckOptions, cluster: Access | None) -> DiagnosedCluster:
     from shoal.cli.cluster_access import announce, speak
-    from shoal.cli.doctor import plain_objects, read_input
+    from shoal.cli.doctor import given_objects, read_input
     from shoal.cli.progress import long_work
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
     from shoal.policy.readiness.checklist import needed_kinds
-    from shoal.store.diagnosed_objects import DiagnosedObjects, read_diagnosed_objects
+    from shoal.store.diagnosed_objects import read_diagnosed_objects
 
     metrics = read_input(options.metrics, "--metrics") if options.metrics else None
     if cluster is None:
-        read = DiagnosedObjects(objects=plain_objects(options.filename or ()))
+        read, _ = given_objects(options.filename or ())
     else:
         announce(cluster)
         with long_work(f"reading the cluster {cluster.name or cluster.server}"):
