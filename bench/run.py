@@ -18,6 +18,7 @@ from bench import (
     cost,
     dashboard,
     decode,
+    doctor,
     fairshare,
     gpu_operator,
     lint,
@@ -84,6 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     packages.main()
     print("\nlint")
     lint.main()
+    print("\ndiagnosis")
+    doctor.main([])
     print("\nadmission rules")
     admission.main(["--seconds", "5"] if chosen.quick else [])
     print("\npods on this machine")

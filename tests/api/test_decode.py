@@ -290,6 +290,14 @@ BAD_FILES = {
         "apiVersion: v1\nkind: Node\nmetadata: {name: a/b}",
         'f: document 1 (Node a/b): metadata.name: "a/b" contains a blank or a slash',
     ),
+    "a name that a shell would run": (
+        "apiVersion: v1\nkind: Node\nmetadata: {name: 'n;id'}",
+        'f: document 1 (Node n;id): metadata.name: "n;id" contains ;, which no name has',
+    ),
+    "a name that is an option": (
+        "apiVersion: v1\nkind: Node\nmetadata: {name: '--all'}",
+        'f: document 1 (Node --all): metadata.name: "--all" contains -, which no name has',
+    ),
     "a name that is a number": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: 7}",
         "f: document 1 (Node): metadata.name: expected text, got a whole number (7); put it in quotes",

@@ -17,3 +17,7 @@ def examples(usual: int) -> int:
 
 def seeds(usual: int) -> range:
     return range(usual * _TIMES)
+
+
+def is_deep() -> bool:
+    return _TIMES > 1

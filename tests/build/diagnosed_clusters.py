@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from build.manifests import Object, node, pod, thing
@@ -9,6 +10,9 @@ from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
 from shoal.policy.diagnosis.trees import diagnose
 from shoal.policy.diagnosis.verdicts import DiagnosisResult, Patient, SubjectKind
 from shoal.policy.object_set import kind_of
+from shoal.store.diagnosed_objects import DiagnosedObjects
+from shoal.store.support_bundle.archive import BundleArchive
+from shoal.store.support_bundle.diagnosed_file import DIAGNOSED, diagnosed_file
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
@@ -25,6 +29,15 @@ def diagnosed(kind: SubjectKind, name: str, *objects: Object, **more: Any) -> Di
 
 def causes(kind: SubjectKind, name: str, *objects: Object, **more: Any) -> list[str]:
     return [cause.id for cause in diagnosed(kind, name, *objects, **more).causes]
+
+
+def written_bundle(folder: Path, read: DiagnosedObjects, logs: dict[str, str]) -> str:
+    """A bundle with what a diagnosis reads."""
+    archive = BundleArchive("shoal-bundle", 64 << 20, 0)
+    archive.add_json(DIAGNOSED, diagnosed_file(read, logs))
+    path = folder / "bundle.tar.gz"
+    path.write_bytes(archive.packed())
+    return str(path)
 
 
 def gpu_node(name: str = "gpu-1", gpus: int = 8, **more: Any) -> Object:
@@ -65,7 +78,8 @@ def operand(app: str, on: str = "gpu-1", *, waits: str = "", message: str = "", 
     if last:
         status["lastState"] = {"terminated": {"exitCode": 1, "message": last}}
     made = pod(f"gpu-operator/{app}-x", on=on, labels={"app": app})
-    made["status"] = {"phase": "Running", "containerStatuses": [status]}
+    ready = {"type": "Ready", "status": "False" if waits else "True"}
+    made["status"] = {"phase": "Running", "containerStatuses": [status], "conditions": [ready]}
     return made
 
 

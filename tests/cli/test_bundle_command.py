@@ -120,3 +120,27 @@ def test_an_archive_is_a_tar_of_one_folder(server: ServerProcess, tmp_path: Path
     assert main(["bundle", "--file", str(file), "--kubeconfig", str(server.kubeconfig)]) == 0
     with tarfile.open(fileobj=io.BytesIO(file.read_bytes())) as tar:
         assert len({name.partition("/")[0] for name in tar.getnames()}) == 1
+
+
+def test_doctor_and_check_read_a_bundle_as_they_read_the_cluster(
+    server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, access = str(tmp_path / "b.tar.gz"), ("--kubeconfig", str(server.kubeconfig))
+    assert main(["bundle", "--file", file, *access]) == 0
+    capsys.readouterr()
+    for command in ("doctor", "check"):
+        answers = []
+        for source in (("-f", file), access):
+            main([command, *source, "-o", "json"])
+            answers.append(json.loads(capsys.readouterr().out))
+        assert answers[0].keys() >= {"causes"} or answers[0].keys() >= {"items"}
+        assert {key: value for key, value in answers[0].items() if key != "cluster"} == {
+            key: value for key, value in answers[1].items() if key != "cluster"
+        }
+
+
+def test_a_bundle_beside_other_files_is_wrong_input(
+    server: ServerProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "-f", "a.tar.gz", "-f", "b.yaml"]) == 2
+    assert "is a bundle beside other files" in capsys.readouterr().err

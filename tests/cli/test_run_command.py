@@ -149,9 +149,9 @@ def test_everything_runs_unless_somebody_chooses() -> None:
 
 def test_the_start_names_the_parts_the_pods_and_the_lease() -> None:
     assert start_line(run_choice(RunFiles())) == (
-        "starting scheduler, queues, jobs, pods, gatekeeper, advisor, volcano, kai in all namespaces; places pods with "
-        "schedulerName shoal or volcano or kai-scheduler; changes the cluster while it holds the Lease "
-        "kube-system/shoal"
+        "starting scheduler, queues, jobs, pods, gatekeeper, advisor, tenants, volcano, kai in all namespaces; "
+        "places pods with schedulerName shoal or volcano or kai-scheduler; changes the cluster while it holds the "
+        "Lease kube-system/shoal"
     )
 
 

@@ -2,8 +2,8 @@
 
 Every check names its field. What only *looks* wrong, such as a selector that no node satisfies, is not
 refused here: it is a reason for the pod to wait, and the engine says so. Object names are taken as they
-come, apart from characters that would make two of them look alike: manifests of other systems are freer
-than Kubernetes.
+come, apart from characters that would make two of them look alike, and those that a shell reads: names are
+written into commands to be copied. Manifests of other systems are freer than Kubernetes otherwise.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from shoal.units.errors import UserError, Where, excerpt
 _HIGHEST_USER_PRIORITY = 1_000_000_000
 _SYSTEM_PREFIX = "system-"
 _CONFUSING = re.compile(r"[/\s\x00-\x1f\x7f]")
+_OF_SHELLS = re.compile(r"^-|[$`;&|<>()\"'\\#*?!~{}]")
 
 
 def check_meta(meta: ObjectMeta, where: Where) -> None:
     for field, text in (("name", meta.name), ("namespace", meta.namespace)):
         if _CONFUSING.search(text):
             raise UserError(f"{excerpt(text)} contains a blank or a slash", where=where.below(field))
+        if found := _OF_SHELLS.search(text):
+            raise UserError(f"{excerpt(text)} contains {found[0]}, which no name has", where=where.below(field))
     if not meta.name and not meta.generate_name:
         raise UserError("is required", where=where.below("name"))
 

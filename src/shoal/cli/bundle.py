@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from shoal.client.clock import Clock
     from shoal.client.http.access import Access
     from shoal.client.port import Api
+    from shoal.store.pod_logs import Requests
     from shoal.store.support_bundle.archive import BundleArchive
 
 _MIB = 1 << 20
@@ -87,7 +88,7 @@ def _collect(cluster: Access, archive: BundleArchive, *, has_logs: bool) -> None
             source = BundleSource(api, connection, archive)
             with long_work("collecting the bundle"):
                 await source.collect()
-                await _judge(api, archive)
+                await _judge(api, connection, archive)
                 await _snapshot(api, archive, WallClock())
                 if has_logs:
                     await source.logs()
@@ -100,17 +101,19 @@ def _collect(cluster: Access, archive: BundleArchive, *, has_logs: bool) -> None
         _local_log(cluster, archive)
 
 
-async def _judge(api: Api, archive: BundleArchive) -> None:
-    """What `shoal doctor` and `shoal check` say."""
+async def _judge(api: Api, requests: Requests, archive: BundleArchive) -> None:
+    """What `shoal doctor` and `shoal check` say, and what they read."""
     import msgspec
 
     from shoal.client.refusals import RefusedError
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
-    from shoal.policy.diagnosis.trees import diagnose
+    from shoal.policy.diagnosis.trees import diagnose, pods_with_logs
     from shoal.policy.diagnosis.verdicts import Patient
     from shoal.policy.readiness.checklist import needed_kinds, readiness
     from shoal.policy.readiness.outcomes import ReadinessFacts
     from shoal.store.diagnosed_objects import read_diagnosed_objects
+    from shoal.store.pod_logs import LogBounds, logs_of
+    from shoal.store.support_bundle.diagnosed_file import DIAGNOSED, diagnosed_file
     from shoal.store.support_bundle.secrets_in_text import value_without_secrets
 
     try:
@@ -119,7 +122,10 @@ async def _judge(api: Api, archive: BundleArchive) -> None:
         archive.leave_out("doctor.json", str(error))
         return
     facts = DiagnosedCluster(read.objects, read.complete, unread=read.unread)
-    found = diagnose(facts, Patient("cluster"))
+    cluster = Patient("cluster")
+    facts.logs.update(await logs_of(requests, pods_with_logs(facts, cluster), LogBounds(1 << 20, 5_000)))
+    archive.add_json(DIAGNOSED, diagnosed_file(read, facts.logs))
+    found = diagnose(facts, cluster)
     archive.add_json("doctor.json", value_without_secrets(msgspec.to_builtins(found)))
     report = readiness(ReadinessFacts(facts))
     archive.add_json("check.json", value_without_secrets(msgspec.to_builtins(report)))

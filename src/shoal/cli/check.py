@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from shoal.client.http.access import Access
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
     from shoal.policy.readiness.outcomes import Outcome, ReadinessReport
+    from shoal.wiring.smoke_tests.inference_load import InferenceLoad
 
 _ALL = "all"
 _PATIENCE_S = 30.0
@@ -63,8 +64,30 @@ class CheckOptions:
     nccl_image: Annotated[
         str, typer.Option("--nccl-image", metavar="IMAGE", help="An image with all_reduce_perf, for all-reduce.")
     ] = ""
+    pytorch_image: Annotated[
+        str,
+        typer.Option("--pytorch-image", metavar="IMAGE", help="An image that starts a training, for PyTorchJobs."),
+    ] = ""
+    inference_service: Annotated[
+        str,
+        typer.Option(
+            "--inference-service",
+            metavar="NAMESPACE/NAME:PORT/PATH",
+            help="The Service of a model server, which gets GET requests, for inference-load.",
+        ),
+    ] = ""
+    inference_requests: Annotated[
+        int, typer.Option("--inference-requests", metavar="N", min=1, max=2000, help="The requests of inference-load.")
+    ] = 100
+    inference_p99: Annotated[
+        int,
+        typer.Option("--inference-p99", metavar="MS", min=0, help="The bar of their P99 in ms; none by default."),
+    ] = 0
     replicas: Annotated[
-        int, typer.Option("--replicas", metavar="N", min=1, max=1000, help="The replicas of scale-from-zero.")
+        int,
+        typer.Option(
+            "--replicas", metavar="N", min=1, max=1000, help="The replicas of scale-from-zero, and the pods of jobs."
+        ),
     ] = 2
     smoke_timeout: Annotated[
         int, typer.Option("--smoke-timeout", metavar="SECONDS", min=1, help="The time limit of each smoke test.")
@@ -119,7 +142,13 @@ def _smoke_tested(options: CheckOptions, cluster: Access, names: Sequence[str]) 
 
     announce(cluster, changes=True)
     settings = KubeSettings(timeout_s=_PATIENCE_S)
-    wanted = SmokeSettings(float(options.smoke_timeout), options.replicas, options.nccl_image)
+    wanted = SmokeSettings(
+        float(options.smoke_timeout),
+        options.replicas,
+        options.nccl_image,
+        options.pytorch_image,
+        _inference(options),
+    )
 
     async def work() -> dict[str, Outcome]:
         api, logs = KubeApi(cluster, random.Random(), settings), Connection(cluster, settings)
@@ -131,6 +160,23 @@ def _smoke_tested(options: CheckOptions, cluster: Access, names: Sequence[str]) 
             await api.close()
 
     return ended(cluster, work)
+
+
+def _inference(options: CheckOptions) -> InferenceLoad | None:
+    """Raises UserError."""
+    from shoal.units.errors import UserError, Where, excerpt
+    from shoal.wiring.smoke_tests.inference_load import InferenceLoad
+
+    text = options.inference_service
+    if not text:
+        return None
+    namespace, _, rest = text.partition("/")
+    target, _, path = rest.partition("/")
+    service, _, port = target.partition(":")
+    if not (namespace and service and port) or ".." in path.split("/"):
+        where, fix = Where(path="--inference-service"), "as in serving/llama:8000/v1/models"
+        raise UserError(f"{excerpt(text)} names no Service with a port", where=where, fix=fix)
+    return InferenceLoad(namespace, service, port, path, options.inference_requests, float(options.inference_p99))
 
 
 def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outcome]) -> ReadinessReport:
@@ -149,15 +195,15 @@ def _report(options: CheckOptions, cluster: Access | None, smoke: dict[str, Outc
 
 def _facts(options: CheckOptions, cluster: Access | None) -> DiagnosedCluster:
     from shoal.cli.cluster_access import announce, speak
-    from shoal.cli.doctor import plain_objects, read_input
+    from shoal.cli.doctor import given_objects, read_input
     from shoal.cli.progress import long_work
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
     from shoal.policy.readiness.checklist import needed_kinds
-    from shoal.store.diagnosed_objects import DiagnosedObjects, read_diagnosed_objects
+    from shoal.store.diagnosed_objects import read_diagnosed_objects
 
     metrics = read_input(options.metrics, "--metrics") if options.metrics else None
     if cluster is None:
-        read = DiagnosedObjects(objects=plain_objects(options.filename or ()))
+        read, _ = given_objects(options.filename or ())
     else:
         announce(cluster)
         with long_work(f"reading the cluster {cluster.name or cluster.server}"):

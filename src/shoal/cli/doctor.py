@@ -123,7 +123,6 @@ def _facts(
 
     from shoal.cli.cluster_access import announce
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
-    from shoal.store.diagnosed_objects import DiagnosedObjects
 
     metrics = read_input(options.metrics, "--metrics") if options.metrics else None
 
@@ -134,7 +133,9 @@ def _facts(
         return facts, patient
 
     if options.filename:
-        facts, named = facts_of(DiagnosedObjects(objects=plain_objects(options.filename)), "")
+        read, logs = given_objects(options.filename)
+        facts, named = facts_of(read, "")
+        facts.logs.update(logs)
     else:
         cluster = access.access()
         announce(cluster)
@@ -190,6 +191,20 @@ def _namespace(facts: DiagnosedCluster, patient: Patient, default: str) -> str:
     return found[0]
 
 
+def given_objects(paths: Sequence[str]) -> tuple[DiagnosedObjects, dict[str, str]]:
+    """Of one bundle, with its logs, or of files with objects. Raises UserError."""
+    from shoal.store.diagnosed_objects import DiagnosedObjects
+    from shoal.store.support_bundle.diagnosed_file import ENDINGS, read_diagnosed_file
+    from shoal.units.errors import UserError, Where
+
+    bundles = [path for path in paths if path.endswith(ENDINGS)]
+    if bundles and len(paths) > 1:
+        raise UserError("is a bundle beside other files", where=Where(file=bundles[0]), fix="give it alone")
+    if bundles:
+        return read_diagnosed_file(bundles[0])
+    return DiagnosedObjects(objects=plain_objects(paths)), {}
+
+
 def plain_objects(paths: Sequence[str]) -> list[dict[str, object]]:
     from shoal.api.plain_objects import read_plain_objects
     from shoal.units.errors import UserError
@@ -224,12 +239,11 @@ def read_input(name: str, option: str) -> str:
 def _of_logs(names: Sequence[str], logs: Sequence[str]) -> DiagnosisResult:
     from shoal.api.files import STANDARD_INPUT
     from shoal.policy.diagnosis.log_reading import read_log
-    from shoal.policy.diagnosis.verdicts import DiagnosisResult, FoundCause, RuledOut
+    from shoal.policy.diagnosis.severity import result_of
 
     titles = ["log" if name == STANDARD_INPUT else f"log {name}" for name in names]
-    found = [verdict for title, text in zip(titles, logs, strict=True) for verdict in read_log(text, title)]
-    causes = tuple(each for each in found if isinstance(each, FoundCause))
-    return DiagnosisResult(", ".join(titles), causes, tuple(each for each in found if isinstance(each, RuledOut)), ())
+    found = (verdict for title, text in zip(titles, logs, strict=True) for verdict in read_log(text, title))
+    return result_of(", ".join(titles), found)
 
 
 def _missing(facts: DiagnosedCluster, patient: Patient) -> Exception:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResources", "DefaultPreemption")
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
-_CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "volcano", "kai")
+_CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "tenants", "volcano", "kai")
 _NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling", "history")
 """Parts that run only if they are named."""
 

@@ -50,8 +50,11 @@ def _explained(patient: Patient, files: Sequence[str] | None, access: AccessOpti
     from shoal.cli.explainer import Explainer
     from shoal.cli.object_source import source_from
     from shoal.cli.search_deadline import SearchDeadline
+    from shoal.store.support_bundle.diagnosed_file import ENDINGS
     from shoal.units.errors import UserError
 
+    if any(path.endswith(ENDINGS) for path in files or ()):
+        return "unpack the bundle, and give its snapshot.json to shoal why"
     try:
         source = source_from(files, access, patient.namespace, complains=False)
         explainer = Explainer(source.documents, source.taken(), _SEED, SearchDeadline(_MOST_S))
@@ -64,14 +67,14 @@ def _explained(patient: Patient, files: Sequence[str] | None, access: AccessOpti
 
 
 def _cause(explanation: Explanation, patient: Patient) -> FoundCause:
-    from shoal.policy.diagnosis.verdicts import FoundCause
+    from shoal.policy.diagnosis.verdicts import FoundCause, shell_command
 
     evidence = tuple(
         f"{heading}: {line}" for heading, lines in explanation.chapters if heading in _TELLING for line in lines
     )
     fixes = [each.words for each in explanation.remedies]
     commands = tuple(command for each in explanation.remedies for command in each.commands)
-    why = f"shoal why pod/{patient.name} -n {patient.namespace}"
+    why = shell_command("shoal why pod/{} -n {}", patient.name, patient.namespace)
     what = "the scheduler finds no place for the pod"
     fix = " or ".join(fixes[:2]) or "change what the evidence names"
     return FoundCause(str(explanation.code), str(patient), what, fix, evidence, (*commands[:3], why))

@@ -111,7 +111,7 @@ def approve(options: ApproveOptions, access: AccessOptions) -> None:
         return await QuotaRequests(api, writer, clock).approve(namespace, options.name, life_s)
 
     grant = tenanting(access.access_for_change(), work)
-    end = f" until {grant.until}; shoal tenant expire ends it then" if grant.until else ""
+    end = f" until {grant.until}" if grant.until else ""
     amounts = ", ".join(f"{amount} {name}" for name, amount in grant.devices.items())
     typer.echo(f"{options.team} has {amounts}{end}")
 
@@ -139,7 +139,7 @@ def deny(options: DenyOptions, access: AccessOptions) -> None:
 
 @with_options
 def expire(access: AccessOptions) -> None:
-    """End the grants whose time is over: quota and queue become what they were. Run it by a CronJob."""
+    """End the grants whose time is over: quota and queue become what they were. A running Shoal does it by itself."""
     from shoal.cli.tenant_access import tenanting
     from shoal.wiring.tenants.quota_requests import QuotaRequests
 

@@ -265,6 +265,11 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} misplacedclusterpolicies @config.openshift.io",
         *(f"{READ} {plurals} @{group}" for group, plurals in _JOB_KINDS),
     ),
+    "tenants": (
+        f"{READ} resourcequotas",
+        "patch resourcequotas",
+        f"get,patch clusterqueues {_KUEUE}",
+    ),
     "operator": (
         f"{READ} clusterpolicies,nvidiadrivers @nvidia.com",
         "get,patch,update clusterpolicies/status,nvidiadrivers/status @nvidia.com",

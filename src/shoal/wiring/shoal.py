@@ -43,7 +43,7 @@ from shoal.wiring.telemetry import Telemetry
 ClientFactory = Callable[[str], Api]
 """Makes the client of a controller; its writes carry the name of the controller as the field manager."""
 
-BESIDE = ("jobs", "pods", "gatekeeper", "advisor")
+BESIDE = ("jobs", "pods", "gatekeeper", "advisor", "tenants")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _UPGRADES = "driver-upgrades"
 NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)

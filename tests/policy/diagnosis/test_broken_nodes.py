@@ -190,6 +190,47 @@ def test_an_xid_names_its_meaning_and_hardware_errors_a_taint(number: int, is_ta
     assert "pods with GPUs on the node: pod team/train" in cause.evidence
 
 
+def healthy(since: str) -> Object:
+    node = gpu_node()
+    node["status"]["conditions"].append({"type": "GPUHealthy", "status": "True", "lastTransitionTime": since})
+    return node
+
+
+@pytest.mark.parametrize(("since", "identifiers"), [("2026-01-01T12:00:00Z", []), ("2026-01-01T10:00:00Z", ["Xid79"])])
+def test_an_error_is_over_once_the_node_says_later_that_its_gpus_are_healthy(
+    since: str, identifiers: list[str]
+) -> None:
+    node = healthy(since)
+    said = event(node, "XidError", "NVRM: Xid (PCI:0000:53:00): 79, GPU has fallen off the bus")
+    said["lastTimestamp"] = "2026-01-01T11:00:00Z"
+    assert causes("node", "gpu-1", node, said) == identifiers
+
+
+def test_events_about_an_earlier_object_of_the_same_name_are_not_evidence() -> None:
+    node = gpu_node()
+    node["metadata"]["uid"] = "2"
+    said = event(node, "GPUUnhealthy", "GPU 3 (GPU-abc): Xid 79: fallen off the bus")
+    said["involvedObject"]["uid"] = "1"
+    assert causes("node", "gpu-1", node, said) == []
+    said["involvedObject"]["uid"] = "gpu-1"
+    assert causes("node", "gpu-1", node, said) == ["Xid79"]
+
+
+def test_the_layout_of_a_node_whose_manager_does_not_run_is_neither_applied_nor_not() -> None:
+    starting = operand("nvidia-mig-manager", waits="PodInitializing")
+    found = diagnosed("node", "gpu-1", mig_node(state="success"), starting)
+    assert not [each for each in found.ruled_out if "MIG layout" in each.what]
+    assert "whether the MIG layout all-1g.10gb is applied" in [each.check for each in found.not_run]
+
+
+def test_the_software_of_a_node_that_does_not_report_is_not_judged() -> None:
+    node = gpu_node(gpus=0)
+    node["status"]["conditions"] = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+    found = diagnosed("node", "gpu-1", node, operand(PLUGIN, waits="CrashLoopBackOff", last=NO_DRIVER))
+    assert [cause.id for cause in found.causes] == ["NodeNotReady"]
+    assert "its GPU software" in [each.check for each in found.not_run]
+
+
 def test_a_gpu_is_found_by_its_uuid() -> None:
     node = gpu_node()
     said = event(node, "GPUUnhealthy", "GPU 3 (GPU-abc): Xid 79: fallen off the bus")

@@ -25,7 +25,8 @@ def test_a_name_is_one_word_of_the_command_whatever_it_contains() -> None:
 
 
 def test_the_value_of_a_label_is_a_part_of_one_word() -> None:
-    labels = {"nvidia.com/mig.config": "all-$(id)", "nvidia.com/mig.config.state": "failed"}
+    model = {"nvidia.com/gpu.product": "unknown"}
+    labels = {"nvidia.com/mig.config": "all-$(id)", "nvidia.com/mig.config.state": "failed", **model}
     holder = thing("v1", "Pod", "a/p", spec={"nodeName": "gpu-1"}, status={"phase": "Running"})
     holder["spec"]["containers"] = [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]
     found = diagnosed("node", "gpu-1", gpu_node(labels=labels), holder)

@@ -25,6 +25,9 @@ from shoal.units.errors import UserError
 Obj = dict[str, Any]
 
 
+ENDED = ("admin", "2026-01-02T00:00:00Z")
+
+
 def quota(hard: dict[str, str], annotations: dict[str, str] | None = None) -> Obj:
     meta = {"name": "team-quota", "namespace": "team-a", "resourceVersion": "7", "annotations": annotations or {}}
     return {"metadata": meta, "spec": {"hard": hard}}
@@ -54,16 +57,18 @@ def test_a_grant_and_its_end_give_the_former_quota() -> None:
     during = merged(before, granting_patch(before, given))
     assert during["spec"]["hard"] == {"requests.nvidia.com/gpu": "24", "requests.cpu": "64"}
     assert grant_of(during) == given
-    after = merged(during, ending_patch(during, given))
+    after = merged(during, ending_patch(during, given, ENDED))
     assert after["spec"] == before["spec"]
     assert grant_of(after) is None
+    record = after["metadata"]["annotations"]["shoal.dev/last-quota-grant"]
+    assert '"endedBy":"admin","endedAt":"2026-01-02T00:00:00Z"' in record
 
 
 def test_an_item_that_there_was_not_is_removed_at_the_end() -> None:
     before = quota({"requests.cpu": "64"})
     given = grant(former_items(before, {"nvidia.com/gpu": 24}))
     during = merged(before, granting_patch(before, given))
-    assert merged(during, ending_patch(during, given))["spec"] == before["spec"]
+    assert merged(during, ending_patch(during, given, ENDED))["spec"] == before["spec"]
 
 
 def test_a_second_grant_ends_to_the_quota_before_the_first() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,19 +10,25 @@ from pathlib import Path
 import pytest
 
 from build.fleets import FleetRun, machine
+from build.foreign_kinds import established
 from build.live_schedulers import start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.client.kind import NAMESPACES
+from shoal.client.ecosystem_kinds import PYTORCH_JOBS
+from shoal.client.kind import DEFINITIONS, NAMESPACES
+from shoal.client.refusals import NotFoundError
+from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.controllers.deployments.controller import deployment_controller
 from shoal.embedded.controllers.jobs.controller import job_controller
 from shoal.embedded.controllers.namespaces.controller import namespace_controller
 from shoal.embedded.controllers.node_lifecycle.controller import node_lifecycle_controller
 from shoal.embedded.controllers.replicas.controller import replica_set_controller
 from shoal.embedded.kubelets.settings import FleetSettings
+from shoal.policy.readiness.checklist import RUNNABLE
 from shoal.policy.readiness.outcomes import Outcome
 from shoal.store.watched.cluster import WatchSettings
 from shoal.units.errors import UserError
+from shoal.wiring.smoke_tests.inference_load import InferenceLoad
 from shoal.wiring.smoke_tests.running import SmokeSettings, SmokeTests
 
 GOOD_LOG = b"[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
@@ -73,13 +80,19 @@ async def _run(
 @virtual
 async def test_all_tests_that_a_simulated_cluster_can_run_pass_and_leave_nothing(tmp_path: Path) -> None:
     async with cluster_with(tmp_path, 8) as cluster:
-        done = await _run(cluster, "vectoradd", "all-reduce", "spot-interruption", "scale-from-zero")
+        done = await _run(cluster, *RUNNABLE)
         assert {name: outcome.state for name, outcome in done.items()} == {
             "vectoradd": "pass",
+            "distributed-job": "pass",
             "all-reduce": "not run",
+            "pytorch-single": "not run",
+            "pytorch-multi": "not run",
+            "inference-load": "not run",
             "spot-interruption": "pass",
             "scale-from-zero": "pass",
         }
+        assert done["distributed-job"].evidence == ("2 of 2 pods with one nvidia.com/gpu each ended, on node-0",)
+        assert done["pytorch-multi"].commands == ("shoal check --smoke pytorch-multi --pytorch-image IMAGE",)
         assert "was evicted from node node-0" in done["spot-interruption"].evidence[0]
 
         async def is_gone() -> bool:
@@ -122,3 +135,93 @@ async def test_a_namespace_of_others_is_not_used(tmp_path: Path) -> None:
             await _run(cluster, "vectoradd")
         names = {one["metadata"]["name"] for one in await cluster.all(NAMESPACES)}
         assert "shoal-smoke-test" in names
+
+
+@virtual
+async def test_a_pytorch_job_is_not_run_where_no_operator_would_run_it(tmp_path: Path) -> None:
+    settings = SmokeSettings(timeout_s=30, pytorch_image="train")
+    async with cluster_with(tmp_path, 8) as cluster:
+        without = await _run(cluster, "pytorch-single", settings=settings)
+        assert "no kind PyTorchJob" in without["pytorch-single"].evidence[0]
+        (definition,) = (one for one in definitions() if one["metadata"]["name"] == "pytorchjobs.kubeflow.org")
+        await cluster.create(DEFINITIONS, definition)
+        await established(cluster)
+        await cluster.pass_time(120)
+        silent = await _run(cluster, "pytorch-multi", settings=settings)
+        assert silent["pytorch-multi"].state == "not run"
+        assert "no controller made pods" in silent["pytorch-multi"].evidence[0]
+
+
+@virtual
+async def test_a_pytorch_job_that_succeeds_passes(tmp_path: Path) -> None:
+    async with cluster_with(tmp_path, 8) as cluster:
+        (definition,) = (one for one in definitions() if one["metadata"]["name"] == "pytorchjobs.kubeflow.org")
+        await cluster.create(DEFINITIONS, definition)
+        await established(cluster)
+
+        async def operator() -> None:
+            """What the training operator writes in the end."""
+            while not await cluster.all(PYTORCH_JOBS):
+                await cluster.pass_time(1)
+            (job,) = await cluster.all(PYTORCH_JOBS)
+            assert set(job["spec"]["pytorchReplicaSpecs"]) == {"Master", "Worker"}
+            ended = {"type": "Succeeded", "status": "True", "reason": "x", "message": ""}
+            body = {"status": {"conditions": [ended]}}
+            await cluster.patch(PYTORCH_JOBS, job["metadata"]["name"], body, "status", "shoal-smoke-test")
+
+        beside = asyncio.ensure_future(operator())
+        done = await _run(cluster, "pytorch-multi", settings=SmokeSettings(pytorch_image="train"))
+        await beside
+        assert done["pytorch-multi"].state == "pass"
+
+
+class Server:
+    """A model server behind the proxy: each answer takes as long as its turn says."""
+
+    def __init__(self, cluster: SmallCluster, *latencies_ms: float, refuses: bool = False) -> None:
+        self._cluster = cluster
+        self._latencies_ms = latencies_ms
+        self._refuses = refuses
+        self.paths: list[str] = []
+        self.at_once = self.most_at_once = 0
+
+    async def ask(self, method: str, path: str, query: Mapping[str, str]) -> bytes:
+        self.paths.append(f"{method} {path}")
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await self._cluster.pass_time(self._latencies_ms[len(self.paths) % len(self._latencies_ms)] / 1000)
+        self.at_once -= 1
+        if self._refuses:
+            raise NotFoundError("the Service has no endpoint")
+        return b"{}"
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("latencies_ms", "bar_ms", "state"),
+    [((20.0,), 50, "pass"), ((20.0,), 10, "fail"), ((20.0,), 0, "manual"), ((20.0,) * 9 + (400.0,), 50, "fail")],
+)
+async def test_the_latency_of_a_model_server_is_measured_with_few_requests_at_once(
+    tmp_path: Path, latencies_ms: tuple[float, ...], bar_ms: float, state: str
+) -> None:
+    load = InferenceLoad("serving", "llama", "8000", "v1/models", 40, bar_ms)
+    async with small_cluster(tmp_path) as cluster:
+        server = Server(cluster, *latencies_ms)
+        tests = SmokeTests(cluster.api, server, cluster.clock, SmokeSettings(inference=load))
+        done = await tests.run(["inference-load"], lambda _: None)
+        assert done["inference-load"].state == state
+        assert len(server.paths) == 43
+        assert server.most_at_once == 4
+        assert set(server.paths) == {"GET /api/v1/namespaces/serving/services/llama:8000/proxy/v1/models"}
+
+
+@virtual
+async def test_a_service_that_refuses_fails_after_one_request(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        server = Server(cluster, 1.0, refuses=True)
+        load = InferenceLoad("serving", "llama", "8000")
+        tests = SmokeTests(cluster.api, server, cluster.clock, SmokeSettings(inference=load))
+        done = await tests.run(["inference-load"], lambda _: None)
+        assert done["inference-load"].state == "fail"
+        assert "no endpoint" in done["inference-load"].evidence[0]
+        assert len(server.paths) == 1

@@ -18,15 +18,25 @@ from shoal.api.taints import Taint, Toleration
 from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.verdicts import NotRun
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import EVENT, NODE, POD, GroupKind
+from shoal.policy.kinds import EVENT, NODE, POD, WORKLOAD, GroupKind
 from shoal.policy.object_set import ObjectSet, key_of, kind_of
-from shoal.units.errors import one_line
+from shoal.units.errors import UserError, one_line
 from shoal.units.numbers import whole_of
+from shoal.units.quantity import ZERO, Quantity
 
 GPU_DOMAIN = "nvidia.com/"
 GPU = "nvidia.com/gpu"
 T = TypeVar("T")
+_JOB_LABELS = (
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "training.kubeflow.org/job-name",
+    "jobset.sigs.k8s.io/jobset-name",
+    "volcano.sh/job-name",
+    "ray.io/cluster",
+)
 _MOST_TEXT = 300
+_WITHOUT_NAMESPACE = ("Node", "NodeClaim", "NodePool")
 Amounts = dict[str, int]
 
 
@@ -105,19 +115,73 @@ class DiagnosedCluster:
         return [pod for pod in self.pods_on(node) if any(resource in ("", name) for name in device_requests(pod))]
 
     @cached_property
+    def _pods_by_job(self) -> dict[tuple[str, str], list[Obj]]:
+        found: dict[tuple[str, str], list[Obj]] = defaultdict(list)
+        for pod in self.pods:
+            labels, namespace = labels_of(pod), key_of(pod)[0]
+            for name in {labels[key] for key in _JOB_LABELS if key in labels}:
+                found[namespace, name].append(pod)
+        return found
+
+    def labelled_for(self, job: Obj) -> list[Obj]:
+        """Pods with the labels of the controller of the job."""
+        return self._pods_by_job.get(key_of(job), [])
+
+    @cached_property
+    def _by_owner(self) -> dict[tuple[GroupKind, str, str, str], list[Obj]]:
+        found: dict[tuple[GroupKind, str, str, str], list[Obj]] = defaultdict(list)
+        for kind in (POD, WORKLOAD):
+            for obj in self.all(kind):
+                for owner in maps(dig(obj, "metadata", "ownerReferences")):
+                    found[kind, key_of(obj)[0], str(owner.get("kind")), str(owner.get("name"))].append(obj)
+        return found
+
+    def owned_by(self, kind: GroupKind, owner: Obj) -> list[Obj]:
+        """Pods or Workloads."""
+        namespace, name = key_of(owner)
+        return self._by_owner.get((kind, namespace, str(owner.get("kind")), name), [])
+
+    @cached_property
+    def quota_used(self) -> dict[str, dict[str, Quantity]]:
+        """By ClusterQueue and resource, of the workloads that are admitted and have not finished."""
+        found: dict[str, dict[str, Quantity]] = defaultdict(lambda: defaultdict(lambda: ZERO))
+        for workload in self.all(WORKLOAD):
+            admission = dig(workload, "status", "admission")
+            if not admission or condition(workload, "Finished").get("status") == "True":
+                continue
+            for pods in maps(dig(admission, "podSetAssignments")):
+                for name, amount in string_keys(pods.get("resourceUsage")).items():
+                    found[str(dig(admission, "clusterQueue"))][name] += quantity_of(amount)
+        return found
+
+    @cached_property
     def _events_by_object(self) -> dict[tuple[str, str, str], list[Obj]]:
         found: dict[tuple[str, str, str], list[Obj]] = defaultdict(list)
         for event in self.all(EVENT):
             about = string_keys(event.get("involvedObject") or event.get("regarding"))
-            key = str(about.get("kind") or ""), str(about.get("namespace") or ""), str(about.get("name") or "")
-            found[key].append(event)
+            kind, name = str(about.get("kind") or ""), str(about.get("name") or "")
+            # Some writers name the namespace of the Event for objects that have none.
+            namespace = "" if kind in _WITHOUT_NAMESPACE else str(about.get("namespace") or "")
+            found[kind, namespace, name].append(event)
         for events in found.values():
-            events.sort(key=_event_time)
+            events.sort(key=event_time)
         return found
 
-    def events(self, kind: str, namespace: str, name: str) -> list[Obj]:
-        """About the object, the oldest first."""
-        return self._events_by_object.get((kind, namespace, name), [])
+    def events_of(self, kind: str) -> list[Obj]:
+        """About all objects of a kind."""
+        return [event for key, events in self._events_by_object.items() if key[0] == kind for event in events]
+
+    def events(self, obj: Obj) -> list[Obj]:
+        """About the object, the oldest first; not those about an earlier object of the same name."""
+        namespace, name = key_of(obj)
+        found = self._events_by_object.get((str(obj.get("kind") or ""), namespace, name), [])
+        uid = dig(obj, "metadata", "uid")
+        # The kubelet writes the name of its node as the uid.
+        return [event for event in found if not uid or _uid_of_subject(event) in (uid, name, "")]
+
+
+def _uid_of_subject(event: Obj) -> str:
+    return str(dig(event, "involvedObject", "uid") or dig(event, "regarding", "uid") or "")
 
 
 def name_of(obj: Obj) -> str:
@@ -201,17 +265,29 @@ def condition(obj: Obj, kind: str) -> Obj:
     return next((each for each in maps(dig(obj, "status", "conditions")) if each.get("type") == kind), {})
 
 
+def quantity_of(value: object) -> Quantity:
+    """0 for what is none."""
+    try:
+        return Quantity.parse(str(value)) if value is not None else ZERO
+    except UserError:
+        return ZERO
+
+
 def text_of(value: object) -> str:
     """In one line, and short."""
     line = one_line(str(value)) if value else ""
     return line if len(line) <= _MOST_TEXT else f"{line[:_MOST_TEXT]}..."
 
 
+def message_of(event: Obj) -> str:
+    return str(event.get("message") or event.get("note") or "")
+
+
 def event_words(event: Obj) -> str:
-    return text_of(f"Event {event.get('reason') or ''}: {event.get('message') or event.get('note') or ''}")
+    return text_of(f"Event {event.get('reason') or ''}: {message_of(event)}")
 
 
-def _event_time(event: Obj) -> str:
+def event_time(event: Obj) -> str:
     found = event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp")
     return str(found or dig(event, "metadata", "creationTimestamp") or "")
 

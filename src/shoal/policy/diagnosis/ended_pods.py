@@ -58,7 +58,7 @@ def container_ends(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     yield from (cause for cause in shown if cause.id not in known)
     if not statuses and dig(pod, "spec", "nodeName"):
         yield NotRun(subject, "how its containers started and ended", "the status of the pod lists no containers")
-    elif statuses and not found:
+    elif statuses and not found and not shown:
         yield RuledOut(subject, "no container was ended for memory, failed to start, or left a known message")
     if logs is None:
         namespace, name = key_of(pod)

@@ -24,16 +24,9 @@ from shoal.policy.kinds import EVENT, JOB, JOB_SET, POD, RAY_CLUSTER, RAY_JOB, T
 from shoal.policy.object_set import key_of
 
 JOB_KINDS = (JOB, *TRAINING_JOBS, JOB_SET, TRAIN_JOB, RAY_JOB, RAY_CLUSTER, VOLCANO_JOB)
-_JOB_LABELS = (
-    "batch.kubernetes.io/job-name",
-    "job-name",
-    "training.kubeflow.org/job-name",
-    "jobset.sigs.k8s.io/jobset-name",
-    "volcano.sh/job-name",
-    "ray.io/cluster",
-)
 _GROUP_KEYS = ("scheduling.x-k8s.io/pod-group", "scheduling.k8s.io/group-name", "pod-group-name")
 _LOST = frozenset({"NodeLost", "NodeShutdown", "Terminated", "Shutdown", "Evicted"})
+_NODE_EVENTS = ("TaintManagerEviction", "NodeNotReady")
 _GANG_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/pod-group-name")
 
 
@@ -42,20 +35,9 @@ def jobs(facts: DiagnosedCluster) -> list[Obj]:
 
 
 def pods_of(facts: DiagnosedCluster, job: Obj) -> list[Obj]:
-    namespace, name = key_of(job)
-    return [
-        pod
-        for pod in facts.pods
-        if key_of(pod)[0] == namespace
-        and (any(labels_of(pod).get(key) == name for key in _JOB_LABELS) or _is_owner(job, pod))
-    ]
-
-
-def _is_owner(job: Obj, pod: Obj) -> bool:
-    return any(
-        one.get("kind") == job.get("kind") and one.get("name") == name_of(job)
-        for one in maps(dig(pod, "metadata", "ownerReferences"))
-    )
+    """By their labels, or by their owner."""
+    found = {key_of(pod): pod for pod in (*facts.labelled_for(job), *facts.owned_by(POD, job))}
+    return [found[key] for key in sorted(found)]
 
 
 def job_progress(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
@@ -65,7 +47,7 @@ def job_progress(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
         yield missing
         return
     pods = [pod for pod in pods_of(facts, job) if not dig(pod, "metadata", "deletionTimestamp")]
-    yield from _failed(job, pods)
+    yield from _failed(facts, job, pods)
     if dig(job, "spec", "suspend") or dig(job, "spec", "runPolicy", "suspend"):
         yield NotRun(subject, "whether all pods run", "the job is suspended: ask about its queue")
         return
@@ -139,17 +121,12 @@ def _group_of(pod: Obj) -> str:
 
 
 def _pod_events(facts: DiagnosedCluster, pod: Obj) -> list[Obj]:
-    namespace, name = key_of(pod)
-    return [event for event in facts.events("Pod", namespace, name) if event.get("reason") == "FailedScheduling"][-1:]
+    return [event for event in facts.events(pod) if event.get("reason") == "FailedScheduling"][-1:]
 
 
 def _creation(facts: DiagnosedCluster, job: Obj, pods: list[Obj]) -> Iterator[Verdict]:
     namespace, name = key_of(job)
-    refused = [
-        event
-        for event in facts.events(str(job.get("kind")), namespace, name)
-        if event.get("reason") in ("FailedCreate", "FailedCreatePod")
-    ]
+    refused = [event for event in facts.events(job) if event.get("reason") in ("FailedCreate", "FailedCreatePod")]
     if refused and len(pods) < max(_wanted(job), 1):
         message = str(refused[-1].get("message") or "")
         is_quota = "exceeded quota" in message
@@ -169,7 +146,7 @@ def _creation(facts: DiagnosedCluster, job: Obj, pods: list[Obj]) -> Iterator[Ve
         yield RuledOut(named(job), "no Event says that pods of the job are refused")
 
 
-def _failed(job: Obj, pods: list[Obj]) -> Iterator[Verdict]:
+def _failed(facts: DiagnosedCluster, job: Obj, pods: list[Obj]) -> Iterator[Verdict]:
     """After the failure of a node: whether the job goes on."""
     lost = [pod for pod in pods if str(dig(pod, "status", "reason") or "") in _LOST or _was_disrupted(pod)]
     condition = next(
@@ -192,12 +169,14 @@ def _failed(job: Obj, pods: list[Obj]) -> Iterator[Verdict]:
             yield RuledOut(named(job), f"the job goes on after the loss of {few([name_of(pod) for pod in lost])}")
         return
     evidence = [text_of(f"Failed: {condition.get('reason') or ''}: {condition.get('message') or ''}")]
-    if lost:
+    deleted = [] if lost else _evictions(facts, job, pods)
+    if lost or deleted:
         evidence += [
             f"{name_of(pod)} was lost with its node ({dig(pod, 'status', 'reason') or 'DisruptionTarget'})"
             for pod in lost[:4]
         ]
-        evidence.append(resumption(lost[0]))
+        evidence += [f"{dig(event, 'involvedObject', 'name')}: {event_words(event)}" for event in deleted[:4]]
+        evidence += [resumption(pod) for pod in lost[:1]]
         retries = "the default" if limit is None else str(limit)
         what = f"the job failed after the loss of a node: its limit of retries is {retries}"
         fix = (
@@ -221,6 +200,20 @@ def _failed(job: Obj, pods: list[Obj]) -> Iterator[Verdict]:
         if dig(pod, "status", "phase") == "Failed"
     )[:2]
     yield FoundCause("JobFailed", named(job), what, fix, tuple(evidence), commands)
+
+
+def _evictions(facts: DiagnosedCluster, job: Obj, pods: list[Obj]) -> list[Obj]:
+    """Events about pods of the job that do not exist any more: the control plane deletes the pods of a lost node."""
+    namespace, name = key_of(job)
+    there = {name_of(pod) for pod in pods}
+    found = []
+    for event in facts.events_of("Pod"):
+        about = string_keys(event.get("involvedObject"))
+        pod = str(about.get("name") or "")
+        is_own = about.get("namespace") == namespace and pod.rpartition("-")[0] == name and pod not in there
+        if is_own and event.get("reason") in _NODE_EVENTS:
+            found.append(event)
+    return found
 
 
 def _was_disrupted(pod: Obj) -> bool:

@@ -34,6 +34,8 @@ DISCOVERY = ("gpu-feature-discovery",)
 PRODUCT = "nvidia.com/gpu.product"
 _DEPLOY_PLUGIN = "nvidia.com/gpu.deploy.device-plugin"
 _DRIVER_LABELS = "nvidia.com/cuda.driver"
+_DRIVER_CHECK = "driver-validation"
+"""The init container of the toolkit, which waits until a driver answers."""
 _OFF = ("false", "paused-for-mig-change", "paused-for-driver-upgrade")
 
 
@@ -52,7 +54,8 @@ def gpu_stack(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
     for app, layer in ((DRIVER, "the driver"), (TOOLKIT, "the container toolkit")):
         broken = _broken(facts, _of_app(pods, (app,)), layer, node)
         if broken is not None:
-            yield broken
+            waits = app == TOOLKIT and _waits_for_driver(_of_app(pods, (app,)))
+            yield _without_driver(broken, layer) if waits and not _of_app(pods, (DRIVER,)) else broken
             return
         if _of_app(pods, (app,)):
             yield RuledOut(subject, f"the pod of {layer} is ready")
@@ -62,7 +65,8 @@ def gpu_stack(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
         return
     broken = _broken(facts, plugins, "the device plugin", node)
     if broken is not None:
-        yield _without_driver(broken) if _lacks_driver(pods, node) and broken.id == "PluginNotReady" else broken
+        lacks = _lacks_driver(pods, node) and broken.id == "PluginNotReady"
+        yield _without_driver(broken, "the device plugin") if lacks else broken
         return
     if plugins:
         yield RuledOut(subject, "the pod of the device plugin is ready")
@@ -74,10 +78,19 @@ def _lacks_driver(pods: list[Obj], node: Obj) -> bool:
     return not _of_app(pods, (DRIVER,)) and not any(key.startswith(_DRIVER_LABELS) for key in labels_of(node))
 
 
-def _without_driver(broken: FoundCause) -> FoundCause:
-    what = "the device plugin does not run on the node, and nothing shows a driver there"
+def _waits_for_driver(pods: list[Obj]) -> bool:
+    """Whether the init container that waits for a driver has not ended."""
+    return any(
+        status.get("name") == _DRIVER_CHECK and dig(status, "state", "terminated", "exitCode") != 0
+        for pod in pods
+        for status in maps(dig(pod, "status", "initContainerStatuses"))
+    )
+
+
+def _without_driver(broken: FoundCause, layer: str) -> FoundCause:
+    what = f"{layer} does not run on the node, and nothing shows a driver there"
     fix = "install the driver on the machine, or let the GPU operator install it (driver.enabled)"
-    seen = (*broken.evidence, f"no pod of {DRIVER} on the node, and no label {_DRIVER_LABELS}*")
+    seen = (*broken.evidence, f"no pod of {DRIVER} is on the node")
     commands = (f"kubectl get pods -A -l app={DRIVER} -o wide", *broken.commands)
     return FoundCause("DriverMissing", broken.subject, what, fix, seen, commands)
 

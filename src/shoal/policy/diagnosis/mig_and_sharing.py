@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from shoal.data.gpus import read_product
 from shoal.devices.labelled_config import fallback_key, is_plugin_config
 from shoal.devices.mig_config import MigConfigError, parse_mig_config
+from shoal.devices.mig_layouts import default_layouts
 from shoal.devices.plugin_config import PluginConfig, parse_plugin_config
 from shoal.devices.plugin_resources import PluginConfigError
 from shoal.policy.advice import Obj
@@ -15,6 +17,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     GPU,
     DiagnosedCluster,
     allocatable,
+    condition,
     event_words,
     few,
     labels_of,
@@ -44,17 +47,22 @@ def mig_layout(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
     if not wanted or not has_gpus(node):
         return
     if state == "success":
-        yield RuledOut(subject, f"the MIG layout {wanted} is applied")
+        managers = app_pods(facts, node, _MANAGERS)
+        if managers and not any(condition(pod, "Ready").get("status") == "True" for pod in managers):
+            why = f"{named(managers[0])} is not ready, so {MIG_STATE} may tell of an earlier layout"
+            yield NotRun(subject, f"whether the MIG layout {wanted} is applied", why)
+        else:
+            yield RuledOut(subject, f"the MIG layout {wanted} is applied")
         return
     if labels.get(MIG_CAPABLE) == "false":
         what = f"the GPUs of the node do not support MIG, and the layout {wanted} is asked for"
         command = shell_command("kubectl label node {} {}", name_of(node), f"{MIG_CONFIG}-")
         yield FoundCause("MigNotSupported", subject, what, "remove the label", (f"{MIG_CAPABLE}=false",), (command,))
         return
-    known = _layouts(facts)
+    known = _layouts(facts, labels)
     evidence = [f"{MIG_CONFIG}={wanted}, {MIG_STATE}={state or 'not set'}"]
-    if known and wanted not in known and not wanted.startswith("all-"):
-        what = f"no configuration has the MIG layout {wanted}{meant_words(wanted, known)}"
+    if known and wanted not in known and (wanted.startswith("all-") or facts.is_known(CONFIG_MAP)):
+        what = f"the GPUs of the node have no MIG layout {wanted}{meant_words(wanted, known)}"
         fix = f"use one of {few(sorted(known), 8)}, or add the layout to the ConfigMap of the MIG manager"
         yield FoundCause(
             "UnknownMigLayout",
@@ -99,7 +107,7 @@ def mig_layout(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
         return
     if not facts.is_known(POD):
         yield NotRun(subject, "which pods use the GPUs", facts.why_unknown(POD))
-    evidence += [event_words(event) for event in facts.events("Node", "default", name_of(node))[-2:]]
+    evidence += [event_words(event) for event in facts.events(node)[-2:]]
     what = f"the MIG manager could not apply the layout {wanted}, and no pod holds a GPU of the node"
     fix = (
         "read its log; other clients are DCGM, a monitoring agent or an X server. Restart the node where a reset waits"
@@ -115,8 +123,12 @@ def _is_reset_model(labels: dict[str, str]) -> bool:
     return any(model in labels.get(PRODUCT, "") for model in _RESET_MODELS)
 
 
-def _layouts(facts: DiagnosedCluster) -> set[str]:
-    found: set[str] = set()
+def _layouts(facts: DiagnosedCluster, labels: dict[str, str]) -> set[str]:
+    """Of all ConfigMaps, and those that every MIG manager has for this model; empty if the model is not known."""
+    model = read_product(labels.get(PRODUCT, "")).model
+    if model is None or not model.mig:
+        return set()
+    found = set(default_layouts(model.mig))
     for config in facts.all(CONFIG_MAP):
         for text in string_keys(config.get("data")).values():
             if isinstance(text, str) and "mig-configs" in text:

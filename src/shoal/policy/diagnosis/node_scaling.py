@@ -16,8 +16,10 @@ from shoal.policy.diagnosis.cluster_facts import (
     DiagnosedCluster,
     device_requests,
     event_words,
+    message_of,
     name_of,
     named,
+    quantity_of,
     text_of,
     tolerations_of,
 )
@@ -25,8 +27,7 @@ from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdic
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import EVENT, NODE_CLAIM, NODE_POOL
 from shoal.policy.object_set import key_of
-from shoal.units.errors import UserError
-from shoal.units.quantity import ZERO, Quantity
+from shoal.units.quantity import Quantity
 
 _REFUSALS = (
     "NotTriggerScaleUp",
@@ -34,10 +35,22 @@ _REFUSALS = (
     "ScaleUpTimedOut",
     "FailedToScaleUpGroup",
     "NoCompatibleInstanceTypes",
+    "NotProvisioned",
 )
 _ACTIVE = ("TriggeredScaleUp", "Nominated")
+_OUT_OF_CAPACITY = ("InsufficientCapacity", "InsufficientCapacityError")
 _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("limit", ("max node group size reached", "max limit reached", "exceed limit", "limits exceeded", "max cluster")),
+    (
+        "limit",
+        (
+            "max node group size reached",
+            "max limit reached",
+            "exceed limit",
+            "limits exceeded",
+            "max cluster",
+            "the limits of the pool",
+        ),
+    ),
     (
         "capacity",
         (
@@ -51,7 +64,7 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "in backoff after failed scale-up",
         ),
     ),
-    ("taint", ("untolerated taint", "did not tolerate taint", "had taint")),
+    ("taint", ("untolerated taint", "did not tolerate taint", "does not tolerate taint", "had taint")),
     (
         "pool",
         (
@@ -62,6 +75,11 @@ _WORDS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "incompatible requirements",
             "no instance type satisfied",
             "incompatible with nodepool",
+            "satisfies the requirements",
+            "has enough resources",
+            "no pool provides label",
+            "which the pod wants",
+            ", the pod wants",
         ),
     ),
 )
@@ -97,14 +115,15 @@ def scale_up(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
         return
     namespace, name = key_of(pod)
     found: dict[str, list[str]] = {}
-    for event in facts.events("Pod", namespace, name):
-        reason = str(event.get("reason") or "")
-        message = str(event.get("message") or event.get("note") or "")
-        if reason in _REFUSALS or (reason == "FailedScheduling" and "nodepool" in message.lower()):
-            for kind in _kinds(message):
-                found.setdefault(kind, []).append(event_words(event))
+    said = _latest(facts.events(pod))
+    for event in said:
+        for kind in _refused(facts, event):
+            found.setdefault(kind, []).append(event_words(event))
     for kind, evidence in _of_pools(facts, pod):
         found.setdefault(kind, []).append(evidence)
+    if len(found) > 1:
+        # Another pool would give the nodes that the pod asks for.
+        found.pop("pool", None)
     for kind, (identifier, what, fix) in _FIXES.items():
         if kind in found:
             shown = tuple(dict.fromkeys(found[kind]))[:_MOST_EVENTS]
@@ -112,12 +131,47 @@ def scale_up(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
             yield FoundCause(identifier, subject, what, fix, shown, commands)
     if found:
         return
-    if any(event.get("reason") in _ACTIVE for event in facts.events("Pod", namespace, name)):
+    if any(event.get("reason") in _ACTIVE for event in said):
         yield RuledOut(subject, "the autoscaler is adding a node for the pod")
     elif facts.is_known(EVENT):
         yield RuledOut(subject, "no Event of an autoscaler refuses the pod")
     else:
         yield NotRun(subject, "what the autoscaler says", facts.why_unknown(EVENT))
+
+
+def _latest(events: list[Obj]) -> list[Obj]:
+    """What an autoscaler said of a pod: since it last began to add a node, or that it does."""
+    found: list[Obj] = []
+    for event in events:
+        reason = event.get("reason")
+        if reason in _ACTIVE:
+            found = [event]
+        elif reason in _REFUSALS or (reason == "FailedScheduling" and "nodepool" in message_of(event).lower()):
+            found = [*(one for one in found if one.get("reason") not in _ACTIVE), event]
+    return found
+
+
+def _refused(facts: DiagnosedCluster, event: Obj) -> list[str]:
+    if event.get("reason") in _ACTIVE:
+        return []
+    found = _kinds(message_of(event))
+    if "pool" in found and event.get("reason") == "NotProvisioned" and _has_no_capacity(facts, message_of(event)):
+        # Offerings that the cloud has refused lately do not count as offerings.
+        return ["capacity"]
+    return found
+
+
+def _has_no_capacity(facts: DiagnosedCluster, message: str) -> bool:
+    """Whether the cloud refused a machine of a pool that the message names."""
+    return any(
+        event.get("reason") in _OUT_OF_CAPACITY and f"pool {pool_of_claim(event)}:" in message
+        for event in facts.events_of("NodeClaim")
+    )
+
+
+def pool_of_claim(event: Obj) -> str:
+    """NodeClaims are named after their pool: `gpu-x7k2p`."""
+    return str(dig(event, "involvedObject", "name") or "").rpartition("-")[0]
 
 
 def _kinds(message: str) -> list[str]:
@@ -160,8 +214,8 @@ def _against(facts: DiagnosedCluster, pool: Obj, pod: Obj) -> Iterator[tuple[str
         yield "taint", f"NodePool {name} has the taint {taint}"
     limits, used = string_keys(dig(pool, "spec", "limits")), string_keys(dig(pool, "status", "resources"))
     for resource, limit in limits.items():
-        asked, there = device_requests(pod).get(resource, 0), _amount(used.get(resource))
-        if there + Quantity.of(asked) > _amount(limit) or there >= _amount(limit):
+        asked, there = device_requests(pod).get(resource, 0), quantity_of(used.get(resource))
+        if there + Quantity.of(asked) > quantity_of(limit) or there >= quantity_of(limit):
             words = f"{there} of at most {limit} {resource} exist, and the pod asks for {asked}"
             yield "limit", f"NodePool {name}: {words}"
     for claim in facts.all(NODE_CLAIM):
@@ -200,10 +254,3 @@ def _taints(spec: object) -> list[Taint]:
         except msgspec.ValidationError:
             continue
     return found
-
-
-def _amount(value: object) -> Quantity:
-    try:
-        return Quantity.parse(str(value)) if value is not None else ZERO
-    except UserError:
-        return ZERO

@@ -9,9 +9,11 @@ from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import (
     DiagnosedCluster,
     condition,
+    event_time,
     event_words,
     few,
     labels_of,
+    message_of,
     name_of,
     named,
     taints_of,
@@ -26,7 +28,6 @@ from shoal.policy.kinds import EVENT
 _HEALTHY, _UNHEALTHY_EVENTS = "GPUHealthy", ("GPUUnhealthy", "GPUWarning")
 _HEALTH_TAINTS = ("gpu-health", "gpu.nvidia.com/xid", "gpu.nvidia.com/gpu-lost")
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
-_EVENTS_NAMESPACES = ("default", "")
 
 
 def lost_node(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
@@ -56,10 +57,9 @@ def _not_ready(facts: DiagnosedCluster, node: Obj) -> FoundCause:
     ready, name = condition(node, "Ready"), name_of(node)
     evidence = [text_of(f"Ready is {ready.get('status')}: {ready.get('reason') or ''}: {ready.get('message') or ''}")]
     evidence += [f"{named(pod)} runs there: {resumption(pod)}" for pod in facts.holders(name)[:6]]
-    is_silent = ready.get("status") == "Unknown"
     what = (
         "the node does not report any more: it, its network or its kubelet is down"
-        if is_silent
+        if is_silent(node)
         else "the kubelet reports that the node is not ready"
     )
     fix = "restart the machine or its kubelet; if it does not come back, delete the node, so that its pods are replaced"
@@ -71,6 +71,11 @@ def _not_ready(facts: DiagnosedCluster, node: Obj) -> FoundCause:
         tuple(evidence),
         (shell_command("kubectl describe node {}", name), shell_command("kubectl delete node {}", name)),
     )
+
+
+def is_silent(node: Obj) -> bool:
+    """Whether the control plane has not heard from it for a while."""
+    return condition(node, "Ready").get("status") == "Unknown"
 
 
 def resumption(pod: Obj) -> str:
@@ -133,16 +138,26 @@ def _reports(facts: DiagnosedCluster, node: Obj) -> Iterator[str]:
         if taint.key in _HEALTH_TAINTS:
             words = f" (Xid {taint.value})" if taint.key.endswith("/xid") else ""
             yield f"taint {taint}{words}"
-    for namespace in _EVENTS_NAMESPACES:
-        for event in facts.events("Node", namespace, name_of(node)):
-            if event.get("reason") in _UNHEALTHY_EVENTS or "xid" in str(event.get("message") or "").lower():
-                yield event_words(event)
+    healthy_since = _moment(healthy.get("lastTransitionTime")) if healthy.get("status") == "True" else ""
+    for event in facts.events(node):
+        is_over = _moment(event_time(event)) < healthy_since
+        is_error = event.get("reason") in _UNHEALTHY_EVENTS or "xid" in message_of(event).lower()
+        if is_error and not is_over:
+            yield event_words(event)
+
+
+def _moment(written: object) -> str:
+    """Without fractions of a second, which only some times have; times of equal length have the order of texts."""
+    return str(written or "")[: len("2026-01-01T00:00:00")]
 
 
 def xids_in(text: str) -> Iterator[int]:
     """The numbers behind each `Xid`, `XID` or `xid-`."""
     for part in text.lower().split("xid")[1:]:
-        after = part[:40].lstrip(" :-=#(")
+        after = part[:60].lstrip(" :-=#(")
+        if after.startswith("pci:"):
+            # The kernel names the device first: `Xid (PCI:0000:53:00): 79`.
+            after = after.partition("):")[2].lstrip()
         digits = after[: len(after) - len(after.lstrip("0123456789"))]
         if digits and len(digits) < 5:
             yield int(digits)

@@ -7,7 +7,7 @@ cause lists them by node. What a scheduler may consider beyond that is explained
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -31,7 +31,7 @@ from shoal.policy.diagnosis.cluster_facts import (
 )
 from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, string_keys
-from shoal.policy.kinds import NODE
+from shoal.policy.kinds import NODE, RESOURCE_FLAVOR
 from shoal.policy.object_set import key_of
 from shoal.units.near_texts import meant_words
 
@@ -40,6 +40,7 @@ STRATEGY_LABEL = "nvidia.com/mig.strategy"
 _MACHINE_TYPE = "node.kubernetes.io/instance-type"
 _NODE_TAINTS = "node.kubernetes.io/"
 _MOST_NODES = 8
+_SILENT = "GpusNotAdvertised"
 TAINTS, LABELS, CORDON, READY, SIZE, USE = "taints", "labels", "cordon", "readiness", "size", "use"
 _RULED_OUT = {
     TAINTS: "taints do not keep the pod off all nodes with {resource}",
@@ -80,19 +81,28 @@ def pending_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
 def _resource(facts: DiagnosedCluster, pod: Obj, resource: str, amount: int) -> Iterator[Verdict]:
     offering = [node for node in facts.nodes if allocatable(node).get(resource)]
     if not offering:
-        yield _not_offered(facts, pod, resource)
+        cause = _not_offered(facts, pod, resource)
+        yield cause
+        if cause.id == _SILENT:
+            silent = _silent_nodes(facts)
+            reasons = {name_of(node): _reasons(facts, pod, node, resource, 0) for node in silent}
+            yield from (_cause(facts, pod, silent, resource, one) for one in _common(reasons, (TAINTS, LABELS, CORDON)))
         return
     subject = named(pod)
     yield RuledOut(subject, f"{len(offering)} of {len(facts.nodes)} nodes advertise {resource}")
     reasons = {name_of(node): _reasons(facts, pod, node, resource, amount) for node in offering}
-    alone = [
-        reason for reason in (TAINTS, LABELS, CORDON, READY, SIZE) if all(reason in one for one in reasons.values())
-    ]
+    alone = _common(reasons, (TAINTS, LABELS, CORDON, READY, SIZE, USE))
+    if {LABELS, SIZE} & set(alone) and USE in alone:
+        # The pod could not use these nodes if they were free.
+        alone.remove(USE)
     for reason, words in _RULED_OUT.items():
         if reason not in alone:
             yield RuledOut(subject, words.format(resource=resource))
     for reason in alone:
-        yield _cause(facts, pod, offering, resource, reason)
+        if reason == USE:
+            yield _in_use(facts, pod, offering, resource, amount)
+        else:
+            yield _cause(facts, pod, offering, resource, reason)
     if alone:
         return
     if not all(reasons.values()):
@@ -108,6 +118,16 @@ def _resource(facts: DiagnosedCluster, pod: Obj, resource: str, amount: int) -> 
     evidence = tuple(f"node {name}: {', '.join(sorted(one))}" for name, one in list(reasons.items())[:_MOST_NODES])
     what = f"every node with {resource} is excluded, each by another reason"
     yield FoundCause("NodesExcludedTogether", subject, what, "remove one of the reasons", evidence, (_why(pod),))
+
+
+def _common(reasons: Mapping[str, set[str]], among: Iterable[str]) -> list[str]:
+    """The reasons that exclude every node."""
+    return [reason for reason in among if all(reason in one for one in reasons.values())]
+
+
+def _silent_nodes(facts: DiagnosedCluster) -> list[Obj]:
+    """Nodes with GPUs that advertise none."""
+    return [node for node in facts.nodes if has_gpus(node) and not any(allocatable(node).values())]
 
 
 def _reasons(facts: DiagnosedCluster, pod: Obj, node: Obj, resource: str, amount: int) -> set[str]:
@@ -211,13 +231,28 @@ def _labels(facts: DiagnosedCluster, pod: Obj, nodes: list[Obj], resource: str) 
             evidence.append(f"no node has {key}={value}; nodes have {few(sorted(known[key]))}")
         elif not any(labels_of(node).get(key) == str(value) for node in nodes):
             evidence.append(f"nodes with {key}={value} do not advertise {resource}")
+    flavors = _flavors_of(facts, pod)
     if not evidence:
         evidence.append("the required node affinity or the labels together match none of them")
+    evidence += [f"the ResourceFlavor {name} adds the selector {words}" for name, words in flavors.items()]
     what = f"the node selector or the affinity of the pod matches no node with {resource}"
     fix = "correct the labels that the pod asks for, or label the nodes"
+    if flavors:
+        fix = f"correct nodeLabels of the ResourceFlavor {few(flavors)}, or label the nodes"
     return FoundCause(
         "SelectorMatchesNoNode", named(pod), what, fix, tuple(evidence), ("kubectl get nodes --show-labels",)
     )
+
+
+def _flavors_of(facts: DiagnosedCluster, pod: Obj) -> dict[str, str]:
+    """The flavors of Kueue whose labels are in the selector of the pod: an admission has written them there."""
+    selector = {key: str(value) for key, value in string_keys(dig(pod, "spec", "nodeSelector")).items()}
+    found = {}
+    for flavor in facts.all(RESOURCE_FLAVOR):
+        wanted = {key: str(value) for key, value in string_keys(dig(flavor, "spec", "nodeLabels")).items()}
+        if wanted and wanted.items() <= selector.items():
+            found[name_of(flavor)] = few([f"{key}={value}" for key, value in wanted.items()])
+    return found
 
 
 def _in_use(facts: DiagnosedCluster, pod: Obj, nodes: list[Obj], resource: str, amount: int) -> FoundCause:
@@ -232,8 +267,7 @@ def _in_use(facts: DiagnosedCluster, pod: Obj, nodes: list[Obj], resource: str, 
             for one in facts.holders(name, resource)
         ]
     shown = [*evidence[:_MOST_NODES], f"held by {few(holders, _MOST_NODES)}"]
-    namespace, short = key_of(pod)
-    shown += [event_words(event) for event in facts.events("Pod", namespace, short)[-1:]]
+    shown += [event_words(event) for event in facts.events(pod)[-1:]]
     what = f"no node has {amount} free {resource}: all are in use"
     fix = "wait, end one of the pods that hold GPUs, give the pod a higher priority, or add nodes"
     return FoundCause("GpusInUse", named(pod), what, fix, tuple(shown), (_why(pod), "shoal top"))
@@ -242,7 +276,7 @@ def _in_use(facts: DiagnosedCluster, pod: Obj, nodes: list[Obj], resource: str, 
 def _not_offered(facts: DiagnosedCluster, pod: Obj, resource: str) -> FoundCause:
     subject = named(pod)
     offered = sorted({name for node in facts.nodes for name, amount in allocatable(node).items() if amount})
-    silent = [node for node in facts.nodes if has_gpus(node) and not any(allocatable(node).values())]
+    silent = _silent_nodes(facts)
     if offered:
         strategies = sorted({found for node in facts.nodes if (found := labels_of(node).get(STRATEGY_LABEL))})
         evidence = [f"nodes advertise {few(offered)}{meant_words(resource, offered)}"]
@@ -260,7 +294,7 @@ def _not_offered(facts: DiagnosedCluster, pod: Obj, resource: str) -> FoundCause
         what = "the nodes with GPUs advertise none: the device plugin or the driver does not work there"
         commands = tuple(shell_command("shoal doctor node {}", name) for name in names[:_MOST_NODES])
         fix = "repair the GPU stack of the nodes"
-        return FoundCause("GpusNotAdvertised", subject, what, fix, (f"nodes {few(names)}",), commands)
+        return FoundCause(_SILENT, subject, what, fix, (f"nodes {few(names)}",), commands)
     what = f"no node of the cluster has GPUs of NVIDIA, and the pod asks for {resource}"
     evidence_of_none = (f"{len(facts.nodes)} nodes; none advertises a device or has the label {PRESENT_LABEL}=true",)
     fix = "add nodes with GPUs"

@@ -7,12 +7,20 @@ from collections.abc import Iterator
 
 from shoal.api.selectors import selector_of
 from shoal.policy.advice import Obj
-from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, condition, few, labels_of, name_of, named, text_of
+from shoal.policy.diagnosis.cluster_facts import (
+    DiagnosedCluster,
+    condition,
+    few,
+    labels_of,
+    name_of,
+    named,
+    quantity_of,
+    text_of,
+)
 from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, label_selector, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
 from shoal.policy.object_set import key_of
-from shoal.units.errors import UserError
 from shoal.units.near_texts import meant_words
 from shoal.units.quantity import ZERO, Quantity
 
@@ -29,16 +37,9 @@ def is_unadmitted(workload: Obj) -> bool:
 
 def queued_job(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
     """The queue of a job, by its label and its Workloads."""
-    namespace, name = key_of(job)
+    namespace, _ = key_of(job)
     queue = labels_of(job).get(QUEUE_LABEL)
-    owned = [
-        one
-        for one in facts.all(WORKLOAD, namespace)
-        if any(
-            owner.get("kind") == job.get("kind") and owner.get("name") == name
-            for owner in maps(dig(one, "metadata", "ownerReferences"))
-        )
-    ]
+    owned = facts.owned_by(WORKLOAD, job)
     for workload in owned:
         yield from stuck_workload(facts, workload)
     if queue and not owned:
@@ -186,7 +187,7 @@ def _flavors(facts: DiagnosedCluster, queue: Obj, workload: Obj, evidence: tuple
     requests = {name: sum((part.get(name, ZERO) for part in parts), ZERO) for part in parts for name in part}
     largest = {name: max(part.get(name, ZERO) for part in parts) for name in requests}
     covered = {str(resource) for group in groups for resource in group.get("coveredResources") or ()}
-    used = _used(facts, name)
+    used = facts.quota_used.get(name, {})
     for resource, amount in requests.items():
         if resource == "pods" and resource not in covered:
             continue
@@ -285,26 +286,14 @@ def _of_pods(pods: Obj) -> Sums:
     for container in maps(dig(pods, "template", "spec", "containers")):
         limits, requests = (string_keys(dig(container, "resources", field)) for field in ("limits", "requests"))
         for name, amount in {**limits, **requests}.items():
-            found[name] += Quantity(_amount(amount).nano * (count if isinstance(count, int) else 1))
-    return dict(found)
-
-
-def _used(facts: DiagnosedCluster, queue: str) -> Sums:
-    found: Sums = defaultdict(lambda: ZERO)
-    for workload in facts.all(WORKLOAD):
-        admission = dig(workload, "status", "admission")
-        if dig(admission, "clusterQueue") != queue or condition(workload, "Finished").get("status") == "True":
-            continue
-        for pods in maps(dig(admission, "podSetAssignments")):
-            for name, amount in string_keys(pods.get("resourceUsage")).items():
-                found[name] += _amount(amount)
+            found[name] += Quantity(quantity_of(amount).nano * (count if isinstance(count, int) else 1))
     return dict(found)
 
 
 def _quotas(groups: list[Obj], resource: str) -> list[Quantity]:
     """Of each flavor."""
     return [
-        _amount(one.get("nominalQuota"))
+        quantity_of(one.get("nominalQuota"))
         for group in groups
         for flavor in maps(group.get("flavors"))
         for one in maps(flavor.get("resources"))
@@ -314,10 +303,3 @@ def _quotas(groups: list[Obj], resource: str) -> list[Quantity]:
 
 def _may_borrow(queue: Obj) -> bool:
     return bool(dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort"))
-
-
-def _amount(value: object) -> Quantity:
-    try:
-        return Quantity.parse(str(value if value is not None else 0))
-    except UserError:
-        return ZERO

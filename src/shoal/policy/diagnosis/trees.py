@@ -6,12 +6,21 @@ and its queue.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
 from shoal.policy.advice import Obj
-from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, few, has_ended, is_waiting, name_of, named
+from shoal.policy.diagnosis.cluster_facts import (
+    DiagnosedCluster,
+    device_requests,
+    few,
+    has_ended,
+    is_waiting,
+    name_of,
+    named,
+)
 from shoal.policy.diagnosis.device_topology import across_sockets
 from shoal.policy.diagnosis.ended_pods import container_ends
 from shoal.policy.diagnosis.gangs import JOB_KINDS, job_progress, jobs, pods_of
@@ -19,8 +28,9 @@ from shoal.policy.diagnosis.gpu_stack import gpu_stack
 from shoal.policy.diagnosis.gpu_use import gpu_use
 from shoal.policy.diagnosis.mig_and_sharing import mig_layout, time_slicing
 from shoal.policy.diagnosis.node_scaling import scale_up
-from shoal.policy.diagnosis.node_states import gpu_errors, lost_node, nodes_of_gpu
+from shoal.policy.diagnosis.node_states import gpu_errors, is_silent, lost_node, nodes_of_gpu
 from shoal.policy.diagnosis.pending_pods import has_gpus, pending_pod
+from shoal.policy.diagnosis.severity import result_of
 from shoal.policy.diagnosis.stuck_queues import is_unadmitted, queued_job, stuck_workload
 from shoal.policy.diagnosis.verdicts import (
     DiagnosisResult,
@@ -30,15 +40,18 @@ from shoal.policy.diagnosis.verdicts import (
     RuledOut,
     SubjectKind,
     Verdict,
-    result_of,
+    shell_command,
 )
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NODE, POD, WORKLOAD
 from shoal.policy.object_set import key_of
 
-_OF_NODES = (lost_node, gpu_stack, mig_layout, time_slicing, gpu_errors)
+_SOFTWARE = (gpu_stack, mig_layout, time_slicing)
 _ASKING = ("nodeSelector", "affinity", "tolerations", "schedulingGates", "schedulerName")
 _CONTAINERS = ("initContainers", "containers")
+_MOST_ALIKE = 3
+"""Causes of the same kind that are listed one by one."""
+_MOST_NAMED = 20
 
 
 def diagnose(facts: DiagnosedCluster, patient: Patient) -> DiagnosisResult | None:
@@ -59,7 +72,7 @@ def diagnose(facts: DiagnosedCluster, patient: Patient) -> DiagnosisResult | Non
             found = _queue(facts, patient)
         case "gpu":
             found = _gpu(facts, patient.name)
-    return None if found is None else result_of(patient, found)
+    return None if found is None else result_of(str(patient), found)
 
 
 def names(facts: DiagnosedCluster, kind: SubjectKind) -> list[tuple[str, str]]:
@@ -91,9 +104,8 @@ def _troubled(pods: Iterable[Obj]) -> list[Obj]:
 
 def _node(facts: DiagnosedCluster, node: Obj) -> Iterator[Verdict]:
     yield from lost_node(facts, node)
-    yield from gpu_stack(facts, node)
-    yield from mig_layout(facts, node)
-    yield from time_slicing(facts, node)
+    for check in _SOFTWARE:
+        yield from _reported(check, facts, node)
     if has_gpus(node):
         yield from gpu_errors(facts, node)
         yield from gpu_use(facts, node=name_of(node))
@@ -119,26 +131,28 @@ def _waiting_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     found = list(pending_pod(facts, pod))
     yield from found
     if any(isinstance(each, FoundCause) and each.id == "GpusNotAdvertised" for each in found):
-        for node in facts.nodes:
-            if has_gpus(node):
-                yield from (each for each in gpu_stack(facts, node) if isinstance(each, FoundCause))
+        nodes = (node for node in facts.nodes if has_gpus(node))
+        yield from _causes(_condensed((each for node in nodes for each in gpu_stack(facts, node)), "nodes"))
     yield from scale_up(facts, pod)
 
 
 def _admission_of(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     """Of the Workload that belongs to the pod."""
-    namespace, name = key_of(pod)
-    for workload in facts.all(WORKLOAD, namespace):
-        owners = maps(dig(workload, "metadata", "ownerReferences"))
-        if is_unadmitted(workload) and any(one.get("kind") == "Pod" and one.get("name") == name for one in owners):
+    for workload in facts.owned_by(WORKLOAD, pod):
+        if is_unadmitted(workload):
             yield from stuck_workload(facts, workload)
 
 
 def _job(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
     yield from queued_job(facts, job)
     yield from job_progress(facts, job)
-    for pod in pods_of(facts, job):
+    pods = pods_of(facts, job)
+    for pod in pods:
         yield from _causes(_waiting_pod(facts, pod) if is_waiting(pod) else container_ends(facts, pod))
+    used = {str(dig(pod, "spec", "nodeName") or "") for pod in pods if not has_ended(pod)}
+    for node in facts.nodes:
+        if name_of(node) in used:
+            yield from _causes(chain(lost_node(facts, node), gpu_errors(facts, node) if has_gpus(node) else ()))
 
 
 def _queue(facts: DiagnosedCluster, patient: Patient) -> Iterator[Verdict] | None:
@@ -188,6 +202,7 @@ def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
     if missing is not None:
         yield missing
     waiting = [pod for pod in facts.pods if is_waiting(pod)]
+    yield from _others(waiting)
     broken = [pod for pod in facts.pods if not is_waiting(pod) and _has_trouble(pod)]
     yield from _condensed(_alike(facts, waiting), "pods")
     ended = [
@@ -197,10 +212,11 @@ def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
         if not isinstance(each, FoundCause) or (f"node {dig(pod, 'spec', 'nodeName')}", each.id) not in reported
     ]
     yield from _condensed(ended, "pods")
-    for job in jobs(facts):
-        yield from _condensed((*job_progress(facts, job), *queued_job(facts, job)), "jobs")
-    unadmitted = [one for one in facts.all(WORKLOAD) if is_unadmitted(one)]
-    yield from _condensed((each for one in unadmitted for each in stuck_workload(facts, one)), "workloads")
+    yield from _condensed((each for job in jobs(facts) for each in job_progress(facts, job)), "jobs")
+    queued = (each for job in jobs(facts) for each in queued_job(facts, job))
+    unadmitted = (one for one in facts.all(WORKLOAD) if is_unadmitted(one))
+    stuck = (each for one in unadmitted for each in stuck_workload(facts, one))
+    yield from _condensed(dict.fromkeys(chain(queued, stuck)), "workloads")
     yield from gpu_use(facts)
     if missing is None:
         fine = len(facts.pods) - len(waiting) - len(broken)
@@ -215,24 +231,56 @@ def _of_nodes(facts: DiagnosedCluster) -> Iterator[Verdict]:
     found: list[Verdict] = []
     wrong = 0
     for node in facts.nodes:
-        own = [each for check in _OF_NODES if check is not gpu_errors or has_gpus(node) for each in check(facts, node)]
+        own = list(lost_node(facts, node))
+        own += (each for check in _SOFTWARE for each in _reported(check, facts, node))
+        own += gpu_errors(facts, node) if has_gpus(node) else ()
         wrong += any(isinstance(each, FoundCause) for each in own)
         found += own
     yield from _condensed(found, "nodes")
     yield RuledOut("cluster", f"{len(facts.nodes) - wrong:,} of {len(facts.nodes):,} nodes have no known problem")
 
 
+def _reported(
+    check: Callable[[DiagnosedCluster, Obj], Iterator[Verdict]], facts: DiagnosedCluster, node: Obj
+) -> Iterator[Verdict]:
+    """Of the software of a node that reports its state: what a lost node last said is neither true nor false."""
+    if not is_silent(node):
+        yield from check(facts, node)
+    elif check is gpu_stack and has_gpus(node):
+        yield NotRun(named(node), "its GPU software", "the node does not report any more")
+
+
 def _condensed(verdicts: Iterable[Verdict], what: str) -> Iterator[Verdict]:
-    """The causes, and each check that has not run once, with the first reason."""
+    """The causes, those of many objects once, and each check that has not run once, with the first reason."""
     unchecked: dict[str, list[NotRun]] = {}
+    causes: dict[tuple[str, str], list[FoundCause]] = {}
     for each in verdicts:
         if isinstance(each, FoundCause):
-            yield each
+            causes.setdefault((each.id, each.what), []).append(each)
         elif isinstance(each, NotRun):
             unchecked.setdefault(each.check, []).append(each)
+    for alike in causes.values():
+        yield from alike if len(alike) <= _MOST_ALIKE else (_of_many(alike, what),)
     for check, some in unchecked.items():
         count = len({one.subject for one in some})
         yield NotRun(some[0].subject if count == 1 else f"{count:,} {what}", check, some[0].why)
+
+
+def _others(waiting: list[Obj]) -> Iterator[Verdict]:
+    """Pods that wait for no device: only the scheduler knows why."""
+    found = [pod for pod in waiting if not device_requests(pod)]
+    if found:
+        namespace, name = key_of(found[0])
+        command = shell_command("shoal why pod/{} -n {}", name, namespace)
+        why = f"they request no device of NVIDIA; run {command}"
+        yield NotRun(f"{len(found):,} pods", "why they wait", why)
+
+
+def _of_many(alike: list[FoundCause], what: str) -> FoundCause:
+    """With the evidence and the commands of the first one."""
+    first, names = alike[0], list(dict.fromkeys(each.subject for each in alike))
+    evidence = (*first.evidence, f"the same of {few(names, _MOST_NAMED)}")
+    return msgspec.structs.replace(first, subject=f"{len(names):,} {what}", evidence=evidence)
 
 
 def _alike(facts: DiagnosedCluster, waiting: list[Obj]) -> Iterator[Verdict]:
@@ -244,7 +292,7 @@ def _alike(facts: DiagnosedCluster, waiting: list[Obj]) -> Iterator[Verdict]:
         sizes = [each.get("resources") for field in _CONTAINERS for each in maps(spec.get(field))]
         groups.setdefault(repr((asked, sizes)), []).append(pod)
     for pods in groups.values():
-        said = [pod for pod in pods if facts.events("Pod", *key_of(pod))]
+        said = [pod for pod in pods if facts.events(pod)]
         for each in _waiting_pod(facts, (said or pods)[0]):
             if isinstance(each, FoundCause) and len(pods) > 1:
                 words = f"{len(pods):,} pods that ask alike wait: {few([named(pod) for pod in pods], 4)}"
@@ -265,5 +313,5 @@ def _has_trouble(pod: Obj) -> bool:
     return False
 
 
-def _causes(verdicts: Iterator[Verdict]) -> Iterator[FoundCause]:
+def _causes(verdicts: Iterable[Verdict]) -> Iterator[FoundCause]:
     return (each for each in verdicts if isinstance(each, FoundCause))

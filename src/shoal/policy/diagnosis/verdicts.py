@@ -6,11 +6,11 @@ Guarantees: a check that lacks its input gives `NotRun`, never `RuledOut`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
+CauseSeverity = Literal["critical", "error", "warning"]
 SubjectKind = Literal["cluster", "node", "pod", "job", "queue", "gpu"]
 SUBJECT_KINDS: tuple[SubjectKind, ...] = ("cluster", "node", "pod", "job", "queue", "gpu")
 
@@ -36,6 +36,8 @@ class FoundCause(msgspec.Struct, frozen=True, rename="camel"):
     evidence: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     """The fix, or the next step towards it, as commands."""
+    severity: CauseSeverity = "error"
+    """Set when a result is composed."""
 
 
 def shell_command(form: str, *texts: str) -> str:
@@ -64,14 +66,3 @@ class DiagnosisResult(msgspec.Struct, frozen=True, rename="camel"):
     causes: tuple[FoundCause, ...]
     ruled_out: tuple[RuledOut, ...]
     not_run: tuple[NotRun, ...]
-
-
-def result_of(patient: Patient, verdicts: Iterable[Verdict]) -> DiagnosisResult:
-    """Each verdict once, in the order of the checks."""
-    found = list(dict.fromkeys(verdicts))
-    return DiagnosisResult(
-        str(patient),
-        tuple(each for each in found if isinstance(each, FoundCause)),
-        tuple(each for each in found if isinstance(each, RuledOut)),
-        tuple(each for each in found if isinstance(each, NotRun)),
-    )

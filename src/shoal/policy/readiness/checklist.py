@@ -31,6 +31,7 @@ from shoal.policy.readiness.outcomes import (
 
 SMOKE_TESTS: Final = {
     "vectoradd": "A pod with a GPU runs vectorAdd",
+    "distributed-job": "The pods of an indexed Job run vectorAdd, each with a GPU",
     "all-reduce": "NCCL's all-reduce passes and reaches its bandwidth",
     "pytorch-single": "A PyTorchJob with one node completes",
     "pytorch-multi": "A PyTorchJob with several nodes completes",
@@ -38,10 +39,11 @@ SMOKE_TESTS: Final = {
     "spot-interruption": "A job comes back after a node is taken away",
     "scale-from-zero": "A Deployment grows from 0 to N in less than 5 minutes",
 }
-_UNAVAILABLE: Final = {
-    "pytorch-single": ("needs an image with PyTorch and a training script", "kubectl apply -f pytorchjob.yaml"),
-    "pytorch-multi": ("needs an image with PyTorch and a training script", "kubectl apply -f pytorchjob.yaml"),
-    "inference-load": ("needs a model server and a generator of requests for it", "vllm bench serve --model MODEL"),
+_OPTIONS: Final = {
+    "all-reduce": "--nccl-image IMAGE",
+    "pytorch-single": "--pytorch-image IMAGE",
+    "pytorch-multi": "--pytorch-image IMAGE",
+    "inference-load": "--inference-service NAMESPACE/NAME:PORT/PATH",
 }
 
 
@@ -50,9 +52,8 @@ def _smoke(name: str) -> Callable[[ReadinessFacts], Outcome]:
         done = facts.smoke.get(name)
         if done is not None:
             return done
-        if name in _UNAVAILABLE:
-            return not_run(*_UNAVAILABLE[name])
-        return not_run("smoke tests run on request", f"shoal check --smoke {name}")
+        option = f" {_OPTIONS[name]}" if name in _OPTIONS else ""
+        return not_run("smoke tests run on request", f"shoal check --smoke {name}{option}")
 
     return judge
 
@@ -68,7 +69,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[ReadinessCheck, ...]], ...]] = (
     ("Cost", spending.CHECKS),
     ("Testing", tuple(ReadinessCheck(name, title, _smoke(name)) for name, title in SMOKE_TESTS.items())),
 )
-RUNNABLE: Final = tuple(name for name in SMOKE_TESTS if name not in _UNAVAILABLE)
+RUNNABLE: Final = tuple(SMOKE_TESTS)
 
 
 def check_ids() -> list[str]:

@@ -48,6 +48,31 @@ def job_object(name: str, resource: str) -> Obj:
     return _object("batch/v1", "Job", name, fields)
 
 
+def indexed_job_object(name: str, image: str, resource: str, pods: int) -> Obj:
+    """One pod for each index, all at once."""
+    spec = {**_pod_spec(image, {resource: 1}, ()), "restartPolicy": "Never"}
+    fields = {
+        "completionMode": "Indexed",
+        "completions": pods,
+        "parallelism": pods,
+        "backoffLimit": 0,
+        "template": {"spec": spec},
+    }
+    return _object("batch/v1", "Job", name, fields)
+
+
+def pytorch_job_object(name: str, image: str, resource: str, workers: int) -> Obj:
+    """A master, and the workers beside it; the image starts its own training."""
+    spec = _pod_spec(image, {resource: 1}, ())
+    spec["containers"][0]["name"] = "pytorch"
+    part: dict[str, Any] = {"restartPolicy": "Never", "template": {"spec": spec}}
+    replicas = {"Master": {"replicas": 1, **part}}
+    if workers:
+        replicas["Worker"] = {"replicas": workers, **part}
+    policy = {"backoffLimit": 0, "cleanPodPolicy": "None"}
+    return _object("kubeflow.org/v1", "PyTorchJob", name, {"pytorchReplicaSpecs": replicas, "runPolicy": policy})
+
+
 def _pod_spec(image: str, resources: Mapping[str, int], command: Sequence[str]) -> Obj:
     container: Obj = {
         "name": "main",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shoal.policy.advice import Obj
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.readiness.outcomes import Outcome, failed, manual, passed
@@ -29,6 +31,41 @@ def vectoradd_outcome(node: Obj, resource: str, fault: str, log: str) -> Outcome
         f"the pod ended without an error {where}, and its log has no line {_PASSED}",
         "check the image",
     )
+
+
+def job_outcome(nodes: Sequence[tuple[str, str]], wanted: int, resource: str) -> Outcome:
+    """`nodes`: of each pod that ended, its node, and why it failed; empty if it succeeded."""
+    where = ", ".join(sorted({node for node, _ in nodes})) or "no node"
+    told = f"{len(nodes)} of {wanted} pods with one {resource} each ended, on {where}"
+    faults = sorted({fault for _, fault in nodes if fault})
+    if faults or len(nodes) < wanted:
+        return failed((told, *faults), "find the layer that fails", "shoal doctor cluster")
+    return passed(told)
+
+
+def training_outcome(state: str, pods: int, seconds: float) -> Outcome:
+    """`state`: the condition with which a PyTorchJob ended."""
+    told = f"the PyTorchJob of {pods} pods ended as {state} after {seconds:.0f} s"
+    if state == "Succeeded":
+        return passed(told)
+    return failed(told, "see the logs of its pods while they exist", "shoal check --smoke pytorch-single")
+
+
+def load_outcome(latencies_s: Sequence[float], faults: Sequence[str], most_ms: float) -> Outcome:
+    """`most_ms`: the bar of the 99th percentile; 0 without one."""
+    done = sorted(latencies_s)
+    if faults:
+        told = f"{len(faults)} of {len(done) + len(faults)} requests failed: {faults[0]}"
+        return failed(told, "see the log of the model server", "kubectl get endpointslices -A")
+    # The smallest latency that 99 % of the requests do not exceed.
+    p99_ms = done[-(-99 * len(done) // 100) - 1] * 1000
+    told = f"P99 {p99_ms:.0f} ms, median {done[len(done) // 2] * 1000:.0f} ms of {len(done)} requests"
+    through = "through the proxy of the API server, which adds its own time"
+    if not most_ms:
+        return manual(f"{told}, {through}", "judge it against the goal of the service, or give --inference-p99 MS")
+    if p99_ms > most_ms:
+        return failed((told, through), f"bring the P99 below {most_ms:g} ms: more replicas, smaller batches")
+    return passed(f"{told}; the bar is {most_ms:g} ms", through)
 
 
 def interruption_outcome(first: str, second: str, seconds: float) -> Outcome:

@@ -1,19 +1,21 @@
 """Requests for more quota, and what was granted: who asked, who granted, and until when.
 
 A request is a ConfigMap that members of the team create, so that nothing in it is proof. A grant is an annotation of
-the ResourceQuota, which they cannot write. A grant with an end is undone by `shoal tenant expire`.
+the ResourceQuota, which they cannot write. A grant with an end is undone by the part `tenants` of `shoal run`, or by
+`shoal tenant expire`; the ResourceQuota then has the grant as a record, with who ended it and when.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
 
 from shoal.policy.advice import Obj
 from shoal.policy.fields import dig, string_keys
-from shoal.policy.tenants.labels import GRANT, MANAGED_BY, MANAGER, TEAM_LABEL
+from shoal.policy.tenants.labels import GRANT, LAST_GRANT, MANAGED_BY, MANAGER, TEAM_LABEL
 from shoal.policy.tenants.quotas import quota_item
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
@@ -108,6 +110,23 @@ def is_over(grant: QuotaGrant, now: str) -> bool:
     return bool(grant.until) and grant.until <= now
 
 
+def seconds_left(grant: QuotaGrant, now_s: float) -> float | None:
+    """Until its end, negative after it; None for a grant without an end."""
+    try:
+        end = datetime.strptime(grant.until, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return end.timestamp() - now_s
+
+
+def ended_words(grant: QuotaGrant) -> str:
+    return f"the grant of {devices_words(grant.devices)} by {grant.granted_by} ended at {grant.until}"
+
+
+def devices_words(devices: Mapping[str, int]) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in devices.items())
+
+
 def granting_patch(quota: Obj, grant: QuotaGrant) -> Obj:
     """A merge patch of the ResourceQuota."""
     hard = {quota_item(name): str(amount) for name, amount in grant.devices.items()}
@@ -120,11 +139,13 @@ def granting_patch(quota: Obj, grant: QuotaGrant) -> Obj:
     }
 
 
-def ending_patch(quota: Obj, grant: QuotaGrant) -> Obj:
-    """Back to the former items; those that there were not are removed."""
+def ending_patch(quota: Obj, grant: QuotaGrant, by: tuple[str, str]) -> Obj:
+    """Back to the former items; those that there were not are removed. `by`: who ends it, and when."""
+    record = {**msgspec.to_builtins(grant), "endedBy": by[0], "endedAt": by[1]}
+    kept = {GRANT: None, LAST_GRANT: msgspec.json.encode(record).decode()}
     hard: dict[str, str | None] = {quota_item(name): None for name in grant.devices}
     return {
-        "metadata": {"annotations": {GRANT: None}, "resourceVersion": dig(quota, "metadata", "resourceVersion")},
+        "metadata": {"annotations": kept, "resourceVersion": dig(quota, "metadata", "resourceVersion")},
         "spec": {"hard": {**hard, **grant.former}},
     }
 

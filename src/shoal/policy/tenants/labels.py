@@ -13,6 +13,7 @@ MANAGER: Final = "shoal-tenant"
 BUDGET: Final = "shoal.dev/budget-per-month"
 BUDGET_ENFORCED: Final = "shoal.dev/budget-enforced"
 GRANT: Final = "shoal.dev/quota-grant"
+LAST_GRANT: Final = "shoal.dev/last-quota-grant"
 QUOTA: Final = "team-quota"
 SELECTOR: Final = f"{MANAGED_BY}={MANAGER}"
 

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 from shoal.client.clock import Clock
+from shoal.client.ecosystem_kinds import PYTORCH_JOBS
 from shoal.client.item import Obj
 from shoal.client.kind import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS
 from shoal.client.port import Api, Deletion, Patch, Select
@@ -26,23 +27,29 @@ from shoal.policy.readiness.smoke_objects import (
     MANAGED_BY,
     NAMESPACE,
     deployment_object,
+    indexed_job_object,
     job_object,
     namespace_object,
     pod_object,
+    pytorch_job_object,
 )
 from shoal.policy.readiness.smoke_results import (
     interruption_outcome,
+    job_outcome,
     scaling_outcome,
     stuck_outcome,
+    training_outcome,
     vectoradd_outcome,
 )
 from shoal.units.errors import UserError, Where
 from shoal.units.numbers import whole_of
+from shoal.wiring.smoke_tests.inference_load import InferenceLoad, inference_outcome
 
 _EVERY_S = 1.0
 _GPU = "nvidia.com/gpu"
 _NVLINK_GB_S = 300.0
 _MOST_LOG_BYTES = 1 << 20
+_INFERENCE = "inference-load"
 
 
 class PodLogs(Protocol):
@@ -55,6 +62,9 @@ class SmokeSettings(msgspec.Struct, frozen=True):
     timeout_s: float = 300.0
     replicas: int = 2
     nccl_image: str = ""
+    pytorch_image: str = ""
+    """Starts a training of its own."""
+    inference: InferenceLoad | None = None
 
 
 class NotInTimeError(Exception):
@@ -72,16 +82,25 @@ class SmokeTests:
         """The result of each test, by its name. Raises UserError if the namespace belongs to others."""
         tests: dict[str, Callable[[str], Awaitable[Outcome]]] = {
             "vectoradd": self._vectoradd,
+            "distributed-job": self._distributed_job,
             "all-reduce": self._all_reduce,
+            "pytorch-single": lambda resource: self._pytorch(resource, 0),
+            "pytorch-multi": lambda resource: self._pytorch(resource, self._settings.replicas - 1 or 1),
             "spot-interruption": self._interruption,
             "scale-from-zero": self._scaling,
         }
         nodes = [item.obj() for item in (await self._api.list(NODES)).items]
         resource = resource_to_test((node.get("status") or {}).get("allocatable") or {} for node in nodes)
-        if not resource:
-            return {name: not_applicable("no node has a GPU") for name in names}
-        await self._open()
         done: dict[str, Outcome] = {}
+        if _INFERENCE in names:
+            report(f"smoke test {_INFERENCE}")
+            done[_INFERENCE] = await self._inference()
+        names = [name for name in names if name != _INFERENCE]
+        if not resource:
+            return {**done, **{name: not_applicable("no node has a GPU") for name in names}}
+        if not names:
+            return done
+        await self._open()
         try:
             for name in names:
                 report(f"smoke test {name}")
@@ -118,6 +137,53 @@ class SmokeTests:
         pod = await self._ended_pod(pod_object("vectoradd", SMOKE_TEST_IMAGE, {resource: 1}))
         node = (await self._api.get(NODES, "", _node_of(pod))).obj()
         return vectoradd_outcome(node, resource, outcome(pod) or "", await self._log("vectoradd"))
+
+    async def _distributed_job(self, resource: str) -> Outcome:
+        """As many pods as replicas, at once."""
+        name, wanted = "distributed", self._settings.replicas
+        await self._api.create(JOBS, indexed_job_object(name, SMOKE_TEST_IMAGE, resource, wanted))
+        chosen = Select(labels=f"batch.kubernetes.io/job-name={name}")
+
+        async def ended() -> Obj | None:
+            job = (await self._api.get(JOBS, NAMESPACE, name)).obj()
+            return job if _final_condition(job, ("Complete", "Failed")) else None
+
+        await self._until(f"not all {wanted} pods of the Job ended", ended)
+        pods = [item.obj() for item in (await self._api.list(PODS, NAMESPACE, chosen)).items]
+        results = [(_node_of(pod), fault) for pod in pods if (fault := outcome(pod)) is not None]
+        return job_outcome(results, wanted, resource)
+
+    async def _pytorch(self, resource: str, workers: int) -> Outcome:
+        image, name = self._settings.pytorch_image, f"pytorch-{workers + 1}"
+        test = "pytorch-multi" if workers else "pytorch-single"
+        if not image:
+            command = f"shoal check --smoke {test} --pytorch-image IMAGE"
+            return not_run("needs an image that starts a training with PyTorch", command)
+        if PYTORCH_JOBS not in {one.kind for one in await self._api.served()}:
+            return not_run("the cluster has no kind PyTorchJob: the training operator is not installed")
+        begun = self._clock.seconds()
+        await self._api.create(PYTORCH_JOBS, pytorch_job_object(name, image, resource, workers))
+        chosen = Select(labels=f"training.kubeflow.org/job-name={name}")
+
+        async def ended() -> Obj | None:
+            job = (await self._api.get(PYTORCH_JOBS, NAMESPACE, name)).obj()
+            return job if _final_condition(job, ("Succeeded", "Failed")) else None
+
+        try:
+            job = await self._until(f"the PyTorchJob of {workers + 1} pods did not end", ended)
+        except NotInTimeError:
+            if (await self._api.list(PODS, NAMESPACE, chosen)).items:
+                raise
+            return not_run("no controller made pods for the PyTorchJob: the training operator does not run")
+        state = _final_condition(job, ("Succeeded", "Failed"))
+        return training_outcome(state, workers + 1, self._clock.seconds() - begun)
+
+    async def _inference(self) -> Outcome:
+        load = self._settings.inference
+        if load is None:
+            command = f"shoal check --smoke {_INFERENCE} --inference-service NAMESPACE/NAME:PORT/PATH"
+            return not_run("needs the Service of a model server", command)
+        return await inference_outcome(self._logs, self._clock, load)
 
     async def _all_reduce(self, _: str) -> Outcome:
         image = self._settings.nccl_image
@@ -206,6 +272,12 @@ _EVICTION: Obj = {"apiVersion": "policy/v1", "kind": "Eviction"}
 
 def _node_of(pod: Obj) -> str:
     return str((pod.get("spec") or {}).get("nodeName", ""))
+
+
+def _final_condition(job: Obj, kinds: Sequence[str]) -> str:
+    """The type of the first of these conditions that is true; empty without one."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return next((one["type"] for one in conditions if one["type"] in kinds and one["status"] == "True"), "")
 
 
 def _gpus(node: Obj) -> int:

@@ -6,39 +6,38 @@ Each step is an Event of the ResourceQuota and an annotation of the objects that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from shoal.client.clock import Clock
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.client.item import Obj
-from shoal.client.kind import CONFIG_MAPS, EVENTS, NAMESPACES, Kind
+from shoal.client.kind import CONFIG_MAPS, EVENTS, NAMESPACES, RESOURCE_QUOTAS, Kind
 from shoal.client.port import Api, Patch, Select
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.client.served_writer import ServedWriter
+from shoal.controllers.quota_grants.ending import change_queue, end_grant
 from shoal.policy.tenants.grants import (
     ENDED,
     GRANTED,
     REQUEST_LABEL,
     REQUESTED,
     QuotaGrant,
-    amounts_of,
     decision_patch,
-    ending_patch,
+    devices_words,
+    ended_words,
     former_items,
     grant_of,
     granting_patch,
     is_over,
-    queue_with,
     request_object,
     requested_devices,
 )
-from shoal.policy.tenants.labels import GRANT, QUOTA, SELECTOR, TEAM_LABEL
+from shoal.policy.tenants.labels import QUOTA, SELECTOR, TEAM_LABEL
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.wiring.tenants.times import is_timestamp, timestamp
 
-QUOTAS = Kind("", "v1", "resourcequotas", "ResourceQuota")
+QUOTAS = RESOURCE_QUOTAS
 _SELF = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", is_namespaced=False)
 _COMPONENT = "shoal-tenant"
 
@@ -63,7 +62,9 @@ class QuotaRequests:
         name = f"quota-request-{int(self._clock.seconds())}"
         obj = request_object(namespace, team, name, devices, told)
         await self._api.create(CONFIG_MAPS, obj)
-        await self._record(quota, REQUESTED, f"{who} asks for {_words(devices)}{_until(told['until'])}: {reason}")
+        await self._record(
+            quota, REQUESTED, f"{who} asks for {devices_words(devices)}{_until(told['until'])}: {reason}"
+        )
         return name
 
     async def listed(self, namespace: str = "") -> list[Obj]:
@@ -96,10 +97,10 @@ class QuotaRequests:
         )
         await self._api.patch(QUOTAS, namespace, QUOTA, Patch("merge", granting_patch(quota, grant)))
         amounts = {device: str(amount) for device, amount in devices.items()}
-        await self._change_queue(quota, amounts, msgspec.json.encode(grant).decode())
+        await change_queue(self._api, self._queues(), quota, amounts, msgspec.json.encode(grant).decode())
         await self._decide(namespace, name, "granted", grant.granted_by)
         asked = f"asked by {grant.asked_by}, request {name}"
-        words = f"{grant.granted_by} grants {_words(devices)}{_until(until)}, {asked}"
+        words = f"{grant.granted_by} grants {devices_words(devices)}{_until(until)}, {asked}"
         await self._record(quota, GRANTED, words)
         return grant
 
@@ -117,11 +118,9 @@ class QuotaRequests:
             grant = grant_of(quota)
             if grant is None or not is_over(grant, timestamp(self._clock)):
                 continue
-            namespace = quota["metadata"]["namespace"]
-            await self._api.patch(QUOTAS, namespace, QUOTA, Patch("merge", ending_patch(quota, grant)))
-            await self._change_queue(quota, amounts_of(grant.former), None)
-            words = f"the grant of {_words(grant.devices)} by {grant.granted_by} ended at {grant.until}"
-            await self._record(quota, ENDED, words)
+            namespace, by = quota["metadata"]["namespace"], (await self._user(), timestamp(self._clock))
+            await end_grant(self._api, self._queues(), quota, grant, by)
+            await self._record(quota, ENDED, ended_words(grant))
             ended.append((namespace, grant))
         return ended
 
@@ -142,20 +141,9 @@ class QuotaRequests:
             what = f"namespace {namespace} has no ResourceQuota {QUOTA}"
             raise UserError(what, where=Where(path="TEAM"), fix="create the team with shoal tenant apply") from None
 
-    async def _change_queue(self, quota: Obj, amounts: Mapping[str, str], grant: str | None) -> None:
-        """The nominal quotas of the team's ClusterQueue; nothing where Kueue's kinds are not served."""
-        team = str((quota["metadata"].get("labels") or {}).get(TEAM_LABEL, ""))
-        kind = self._writer.kind_of({"apiVersion": CLUSTER_QUEUES.api_version, "kind": "ClusterQueue"})
-        if kind is None or not team:
-            return
-        try:
-            queue = (await self._api.get(kind, "", team)).obj()
-        except NotFoundError:
-            return
-        changed = queue_with(queue, amounts)
-        if changed is not None:
-            body: dict[str, Any] = {"metadata": {"annotations": {GRANT: grant}}, "spec": changed["spec"]}
-            await self._api.patch(kind, "", team, Patch("merge", body))
+    def _queues(self) -> Kind | None:
+        """None where Kueue's kinds are not served."""
+        return self._writer.kind_of({"apiVersion": CLUSTER_QUEUES.api_version, "kind": "ClusterQueue"})
 
     async def _decide(self, namespace: str, name: str, state: str, who: str) -> None:
         body = decision_patch(state, who, timestamp(self._clock))
@@ -196,10 +184,6 @@ async def namespace_of(api: Api, team: str) -> str:
     if not found:
         raise UserError(f"there is no team {team}", where=Where(path="TEAM"), fix="see shoal tenant list")
     return found[0].name
-
-
-def _words(devices: Mapping[str, int]) -> str:
-    return ", ".join(f"{amount} {name}" for name, amount in devices.items())
 
 
 def _until(until: str) -> str:

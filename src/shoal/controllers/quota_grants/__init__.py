@@ -1,0 +1,1 @@
+"""Ends grants of more quota for teams at their time."""

@@ -1,0 +1,213 @@
+"""Grants of more quota end at their time by themselves, once, with a record, whatever the clock does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from build.foreign_kinds import established
+from build.small_clusters import SmallCluster, small_cluster
+from build.virtual_time import virtual
+from shoal.client.clock import Clock
+from shoal.client.context import Context, Controller
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
+from shoal.client.kind import DEFINITIONS, RESOURCE_QUOTAS
+from shoal.client.served import Served
+from shoal.client.served_writer import ServedWriter
+from shoal.controllers.quota_grants.controller import quota_grants_controller
+from shoal.embedded.apiserver.foreign.definitions import definitions
+from shoal.policy.tenants.labels import GRANT, LAST_GRANT
+from shoal.policy.tenants.team import read_team
+from shoal.wiring.tenants.applying import TenantObjects
+from shoal.wiring.tenants.quota_requests import QuotaRequests
+
+_HOUR_S, _DAY_S = 3600, 86_400
+GPU = "nvidia.com/gpu"
+
+
+class JumpingClock:
+    """The clock of a machine that somebody sets. Implements Clock."""
+
+    def __init__(self, inner: Clock) -> None:
+        self._inner = inner
+        self.ahead_s = 0.0
+
+    def seconds(self) -> float:
+        return self._inner.seconds() + self.ahead_s
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds(), UTC)
+
+    def text(self) -> str:
+        return f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
+
+    def micro_text(self) -> str:
+        return self.now().replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+    def call_later(self, seconds: float, what: Callable[[], Any]) -> asyncio.TimerHandle:
+        return self._inner.call_later(seconds, what)
+
+
+class _WithServed:
+    """The controller, with the search for served kinds that `shoal run` does beside it."""
+
+    def __init__(self, context: Context, clock: JumpingClock) -> None:
+        own = msgspec.structs.replace(context, clock=clock)
+        self.name = context.name
+        self._served = Served(own)
+        self._made = quota_grants_controller(own, self._served)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._served.run())
+            group.create_task(self._made.run())
+
+
+class Tenants:
+    def __init__(self, cluster: SmallCluster, clock: JumpingClock) -> None:
+        self.cluster = cluster
+        self.clock = clock
+
+    def start(self) -> None:
+        def make(context: Context) -> Controller:
+            return _WithServed(context, self.clock)
+
+        self.cluster.start(make)
+
+    async def kill(self) -> None:
+        for task in self.cluster.tasks:
+            task.cancel()
+        await asyncio.gather(*self.cluster.tasks, return_exceptions=True)
+        self.cluster.tasks.clear()
+
+    async def grant(self, life_s: float = _HOUR_S) -> None:
+        """24 GPUs instead of 8, for an hour."""
+        raw = {
+            "apiVersion": "shoal.dev/v1alpha1",
+            "kind": "Team",
+            "metadata": {"name": "team-a"},
+            "spec": {"quota": {"gpus": 8}},
+        }
+        writer = await ServedWriter.of(self.cluster.api)
+        await TenantObjects(self.cluster.api, writer, self.cluster.clock).apply(read_team(raw), adopts=False)
+        requests = QuotaRequests(self.cluster.api, writer, self.cluster.clock)
+        await requests.approve("team-a", await requests.ask("team-a", {GPU: 24}, life_s, "paper"), None)
+
+    async def gpus(self) -> tuple[str, str]:
+        """Of the ResourceQuota and of the ClusterQueue."""
+        quota = await self.cluster.get(RESOURCE_QUOTAS, "team-quota", "team-a")
+        queue = await self.cluster.get(CLUSTER_QUEUES, "team-a")
+        found = {
+            one["name"]: one["nominalQuota"]
+            for group in queue["spec"]["resourceGroups"]
+            for flavor in group["flavors"]
+            for one in flavor["resources"]
+        }
+        return str(quota["spec"]["hard"][f"requests.{GPU}"]), str(found[GPU])
+
+    async def ended(self) -> int:
+        return sum(event["reason"] == "QuotaGrantEnded" for event in await self.cluster.events("team-quota"))
+
+
+@asynccontextmanager
+async def tenants(folder: Path) -> AsyncIterator[Tenants]:
+    async with small_cluster(folder) as cluster:
+        for one in definitions():
+            if one["spec"]["group"] == "kueue.x-k8s.io":
+                await cluster.create(DEFINITIONS, one)
+        await established(cluster)
+        made = Tenants(cluster, JumpingClock(cluster.clock))
+        made.start()
+        await made.grant()
+        yield made
+
+
+@virtual
+async def test_a_grant_ends_at_its_time_in_quota_and_queue_with_an_event_and_a_record(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as found:
+        await found.cluster.pass_time(_HOUR_S - 60)
+        assert await found.gpus() == ("24", "24")
+        await found.cluster.pass_time(120)
+        assert await found.gpus() == ("8", "8")
+        assert await found.ended() == 1
+        notes = (await found.cluster.get(RESOURCE_QUOTAS, "team-quota", "team-a"))["metadata"]["annotations"]
+        record = msgspec.json.decode(notes[LAST_GRANT])
+        assert GRANT not in notes
+        assert (record["askedBy"], record["grantedBy"], record["endedBy"]) == ("admin", "admin", "shoal run")
+        assert record["endedAt"] >= record["until"]
+
+
+@virtual
+async def test_a_grant_that_is_over_when_shoal_starts_ends_then(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as found:
+        await found.kill()
+        await found.cluster.pass_time(_DAY_S)
+        assert await found.gpus() == ("24", "24")
+        found.start()
+        await found.cluster.pass_time(60)
+        assert await found.gpus() == ("8", "8")
+        assert await found.ended() == 1
+
+
+@virtual
+async def test_a_clock_that_is_wrong_for_a_moment_ends_no_grant(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as found:
+        # The controller looks again after ten minutes at most, and finds the wrong time.
+        await found.cluster.pass_time(300)
+        found.clock.ahead_s = _DAY_S
+        await found.cluster.pass_time(305)
+        found.clock.ahead_s = 0
+        await found.cluster.pass_time(120)
+        assert await found.gpus() == ("24", "24")
+        await found.cluster.pass_time(_HOUR_S)
+        assert await found.gpus() == ("8", "8")
+
+
+@virtual
+async def test_a_clock_that_jumps_back_delays_the_end_only(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as found:
+        found.clock.ahead_s = -_HOUR_S
+        await found.cluster.pass_time(_HOUR_S + 120)
+        assert await found.gpus() == ("24", "24")
+        found.clock.ahead_s = 0
+        await found.cluster.pass_time(660)
+        assert await found.gpus() == ("8", "8")
+        assert await found.ended() == 1
+
+
+@virtual
+@pytest.mark.parametrize("after_s", [10.0, 29.9, 30.0, 30.1])
+async def test_a_successor_ends_what_a_killed_process_began(tmp_path: Path, after_s: float) -> None:
+    async with tenants(tmp_path) as found:
+        await found.cluster.pass_time(_HOUR_S + after_s)
+        await found.kill()
+        found.start()
+        await found.cluster.pass_time(120)
+        assert await found.gpus() == ("8", "8")
+
+
+@virtual
+async def test_a_queue_that_was_changed_before_a_kill_is_no_obstacle(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as found:
+        await found.kill()
+        queue = await found.cluster.get(CLUSTER_QUEUES, "team-a")
+        for group in queue["spec"]["resourceGroups"]:
+            for flavor in group["flavors"]:
+                for one in flavor["resources"]:
+                    one["nominalQuota"] = "8"
+        await found.cluster.patch(CLUSTER_QUEUES, "team-a", {"spec": queue["spec"]})
+        await found.cluster.pass_time(_DAY_S)
+        found.start()
+        await found.cluster.pass_time(60)
+        assert await found.gpus() == ("8", "8")
+        assert await found.ended() == 1
