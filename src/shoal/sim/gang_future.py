@@ -13,7 +13,7 @@ import msgspec
 from shoal.api.decode import Document
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound
-from shoal.sim.kai_queues import kai_queues
+from shoal.sim.kai_queues import kai_queues, kai_shards
 from shoal.sim.kai_rounds import grouped
 from shoal.sim.queue_future import Future, Stop
 from shoal.sim.rounds import Record, Rounds
@@ -32,7 +32,7 @@ def queued_gangs(documents: Sequence[Document], events: Iterable[Event]) -> list
     """`events`: of the documents, also those of pods that a queue holds."""
     queues = {name: group.queue for name, group in volcano_groups(documents).items()}
     pods: dict[str, set[str]] = {}
-    for event in grouped(kai_queues(documents), events):
+    for event in grouped(kai_queues(documents), events, kai_shards(documents)):
         if isinstance(event, GroupSeen) and event.group.queue:
             queues[event.group.name] = event.group.queue
         elif isinstance(event, PodArrived | PodBound) and event.who.group:

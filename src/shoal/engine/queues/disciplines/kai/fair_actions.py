@@ -253,8 +253,13 @@ class _Reclaim(_VictimAction):
         )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
-        of_victim = self.cycle.settings.reclaim_min_runtime_of_victim
-        least_s = reclaim_min_runtime_s(claimant.leaf, job.leaf, of_victim=of_victim)
+        settings = self.cycle.settings
+        least_s = reclaim_min_runtime_s(
+            claimant.leaf,
+            job.leaf,
+            settings.reclaim_min_runtime_s,
+            of_victim=settings.reclaim_min_runtime_of_victim,
+        )
         return _may_stop(self.cycle, job, least_s)
 
     def _accepts(self, claimant: FairJob, found: Solution) -> bool:
@@ -287,13 +292,13 @@ class _Preempt(_VictimAction):
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
         if job.priority >= claimant.priority:
             return MayYield.NOTHING
-        return _may_stop(self.cycle, job, preempt_min_runtime_s(job.leaf))
+        return _may_stop(self.cycle, job, preempt_min_runtime_s(job.leaf, self.cycle.settings.preempt_min_runtime_s))
 
 
 def _may_stop(cycle: FairshareCycle, job: FairJob, least_s: float) -> MayYield:
     """A job that has not run for long enough gives up only what it has above its minimum."""
     started_s = job.started_s(cycle.state.now_s)
-    if not least_s or cycle.state.now_s - started_s >= least_s:
+    if not least_s or not cycle.settings.has_min_runtimes or cycle.state.now_s - started_s >= least_s:
         return MayYield.ALL
     cycle.due_s = min(cycle.due_s, started_s + least_s)
     return MayYield.SURPLUS
