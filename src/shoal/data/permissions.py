@@ -223,6 +223,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"create,{READ},patch podgroups @scheduling.run.ai",
         f"{READ} queues @scheduling.run.ai",
         "get,patch,update podgroups/status,queues/status @scheduling.run.ai",
+        # Node pools and their settings, and the use of queues over time, which is kept on them.
+        f"{READ},patch schedulingshards @kai.scheduler",
         # The group that a pod belongs to, and why it waits.
         "patch pods,pods/status",
         # Whose pods belong together.
