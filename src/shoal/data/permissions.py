@@ -344,6 +344,7 @@ OBSERVER = (
     f"{_LOOK} admissionchecks,clusterqueues,cohorts,localqueues,resourceflavors {_KUEUE}",
     f"{_LOOK} workloadpriorityclasses,workloads {_KUEUE}",
     f"{_LOOK} queues @scheduling.run.ai,scheduling.volcano.sh",
+    f"{_LOOK} schedulingshards @kai.scheduler",
     f"{_LOOK} nodeclaims,nodepools @karpenter.sh",
     f"{_LOOK} leaderworkersets @leaderworkerset.x-k8s.io",
     *(f"{_LOOK} {plurals} @{group}" for group, plurals in _JOB_KINDS),

@@ -165,6 +165,12 @@ def _measure(
     """The observer times the cycles, and so comes before the other executors."""
     observer = telemetry.follow_scheduler(scheduling, tasks.informers.of(PODS), choice.scheduler_names)
     scheduling.executors = (observer, *scheduling.executors)
+    if KAI in choice.controllers:
+        from shoal.controllers.kai.admission import KaiAdmission
+
+        for discipline in scheduling.queue_steps:
+            if isinstance(discipline, KaiAdmission):
+                telemetry.follow_kai(discipline)
     if QUEUES in choice.controllers:
         served.when_there(
             WORKLOADS,

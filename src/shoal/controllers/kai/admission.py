@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_SHARDS
@@ -20,6 +20,7 @@ from shoal.client.informer import Informer
 from shoal.client.kind import Kind
 from shoal.client.presence import Presence
 from shoal.client.served import Served
+from shoal.controllers.kai.measured_cycles import CycleObserver, MeasuredCycles
 from shoal.controllers.kai.podgrouper import PodGrouper
 from shoal.controllers.kai.queue_cache import QueueCache
 from shoal.controllers.kai.status_writer import KaiStatusWriter
@@ -29,6 +30,7 @@ from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
+from shoal.engine.queues.disciplines.kai.objects import Queue
 from shoal.engine.queues.disciplines.kai.pool_members import PoolMembers
 from shoal.engine.queues.disciplines.kai.queue_members import DEFAULT_QUEUE, QueueMembers
 from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
@@ -60,6 +62,7 @@ class KaiAdmission:
         self._status_writer = KaiStatusWriter(context, scheduling.cluster, self.discipline)
         self._usage = UsageKeeper(context, scheduling, self.discipline)
         self._warned: tuple[str, ...] = ()
+        self._cycles: MeasuredCycles | None = None
         self._cache = QueueCache(context, served, self._queues_changed, self._follow)
         self._podgrouper = PodGrouper(context, served, lambda: not self._is_kai_present)
 
@@ -117,13 +120,23 @@ class KaiAdmission:
 
     # -- the cycle --------------------------------------------------------------------------------------------------
 
+    def measure(self, observer: CycleObserver, stopwatch: Callable[[], float]) -> None:
+        """Report the durations and the counts of each cycle."""
+        self._cycles = MeasuredCycles(observer, stopwatch, self.discipline, self._cache.group_uid)
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """Of which metrics are served: none while KAI itself decides."""
+        return {} if self._is_kai_present else self._cache.queues
+
     def steps(self) -> Sequence[Step]:
         if self._is_kai_present:
             self._status_writer.pause()
             return ()
         if not self._cache.is_synced:
             return (self.keep,)
-        return (*self.discipline.steps(), self._note)
+        steps = self.discipline.steps() if self._cycles is None else self._cycles.steps()
+        return (*steps, self._note)
 
     def keep(self, state: CycleState) -> None:
         if not self._is_kai_present:
@@ -134,6 +147,8 @@ class KaiAdmission:
 
     def _note(self, _state: CycleState) -> None:
         self._status_writer.round_done(self._cache.queues)
+        if self._cycles is not None:
+            self._cycles.done()
 
     # -- internals --------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,12 @@ class QueueCache:
         if self._followed:
             await self._context.informers.synced(self._followed)
 
+    def group_uid(self, name: str) -> str:
+        """Of the PodGroup of that namespace and name; empty if there is none."""
+        groups = self._followed.get(KAI_POD_GROUPS)
+        item = groups.get(*name.split("/", 1)) if groups is not None else None
+        return "" if item is None else item.uid
+
     def _follow(self, kind: Kind) -> None:
         informer = self._followed[kind] = self._context.informers.of(kind)
         self._on_followed(kind, informer)

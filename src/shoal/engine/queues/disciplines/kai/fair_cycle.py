@@ -21,6 +21,7 @@ from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.gangs.next_pods import GangDemand, PodsToPlace
 from shoal.engine.gangs.search import Search
 from shoal.engine.pods import PodAllocation
+from shoal.engine.queues.disciplines.kai.action_counts import ActionCounts
 from shoal.engine.queues.disciplines.kai.fair_facts import charge, fair_facts
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, sum_of
 from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3, FairQueue, QueueNode, is_within
@@ -79,6 +80,7 @@ class FairshareCycle:
         """When the passing of time alone may change a decision."""
         self.touched: set[FairJob] = set()
         """Jobs that were given room, or that yielded."""
+        self.counts = ActionCounts()
         self.versions: dict[QueueNode, int] = {}
         """Counts the changes of what each queue holds."""
 

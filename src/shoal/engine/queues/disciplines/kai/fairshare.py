@@ -25,6 +25,8 @@ from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
 from shoal.engine.queues.disciplines.kai.node_pools import NodePool
 
 DEFAULT_ACTIONS = (ALLOCATE, CONSOLIDATION, RECLAIM, PREEMPT, STALE)
+OPEN, CLOSE = "open", "close"
+"""The steps that read the jobs, and that note whether anything is left to decide."""
 
 
 class Fairshare:
@@ -58,7 +60,11 @@ class Fairshare:
 
     def steps(self) -> tuple[Step, ...]:
         """The actions in their configured order."""
-        return (self._open, *(self._step(action) for action in self.actions), self._end)
+        return tuple(step for _, step in self.named_steps())
+
+    def named_steps(self) -> tuple[tuple[str, Step], ...]:
+        """With the name of each action; the first and the last step are none."""
+        return (OPEN, self._open), *((action, self._step(action)) for action in self.actions), (CLOSE, self._end)
 
     def next_s(self) -> float | None:
         """When the passing of time alone may change a decision."""

@@ -39,6 +39,7 @@ class QueueResources(msgspec.Struct, frozen=True):
 
 
 class QueueSpec(msgspec.Struct, rename="camel", frozen=True):
+    display_name: str = ""
     parent_queue: str = ""
     priority: int = 100
     preempt_min_runtime: str | None = None

@@ -37,6 +37,10 @@ class ShardedFairshare:
     def steps(self) -> tuple[Step, ...]:
         return tuple(step for each in self.disciplines.values() for step in each.steps())
 
+    def named_steps(self) -> tuple[tuple[str, Step], ...]:
+        """Each with the name of its action."""
+        return tuple(step for each in self.disciplines.values() for step in each.named_steps())
+
     def next_s(self) -> float | None:
         moments = (each.next_s() for each in self.disciplines.values())
         return min((due_s for due_s in moments if due_s is not None), default=None)
