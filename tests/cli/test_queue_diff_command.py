@@ -206,7 +206,7 @@ def test_a_quota_of_kai_lets_a_job_start_and_stops_what_is_beyond_the_others(com
 
 
 def kai_times(limit: float) -> list[Object]:
-    """Of four GPUs one job has two for two hours since one; another needs two for half an hour, and a third all four."""
+    """One job has two of four GPUs for two hours since one; another needs two for half an hour, a third all four."""
     lasts = {"old": "2h", "next": "30m", "all": "1h"}
     notes = {name: {"shoal.dev/expected-duration": length} for name, length in lasts.items()}
     labels, status = {KAI_QUEUE: "team"}, {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}

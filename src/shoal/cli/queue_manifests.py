@@ -110,7 +110,7 @@ def _lived(documents: Sequence[Document], loaded: Loaded, path: str, seed: int) 
     manifests = loaded.manifests
     made = [placed.value for placed in manifests.waiting]
     if has_others:
-        _let_in(documents, manifests, rounds)
+        _add_held_pods(documents, manifests, rounds)
     gangs = queued_gangs(documents, manifests.before_queues or manifests.events, made) if has_others else []
     if isinstance(rounds, QueueRounds) and loaded.queued is not None:
         future = future_of(rounds, lambda begun: GangWatch(rounds.cluster, gangs, begun))
@@ -121,7 +121,7 @@ def _lived(documents: Sequence[Document], loaded: Loaded, path: str, seed: int) 
     return gang_future(rounds, gangs, due_s), gangs
 
 
-def _let_in(documents: Sequence[Document], manifests: ManifestCluster, rounds: Rounds) -> None:
+def _add_held_pods(documents: Sequence[Document], manifests: ManifestCluster, rounds: Rounds) -> None:
     """Pods that a queue of KAI or Volcano holds now are decided with the others: it may let them go later."""
     for event in grouped(kai_queues(documents), manifests.before_queues or (), kai_shards(documents)):
         if isinstance(event, GroupSeen) or (isinstance(event, PodArrived) and event.key in manifests.held_asks):

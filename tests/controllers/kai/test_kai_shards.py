@@ -8,6 +8,7 @@ from typing import Any
 from build.kai_clusters import (
     GROUP,
     QUEUE_LABEL,
+    add_kai_itself,
     add_kai_queue,
     bound,
     kai_cluster,
@@ -19,7 +20,7 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS
-from shoal.client.kind import PODS
+from shoal.client.kind import LEASES, PODS
 
 
 async def _shard(cluster: SmallCluster, name: str, value: str = "", **spec: Any) -> None:
@@ -182,3 +183,23 @@ async def test_the_placement_strategy_of_a_shard_decides_how_its_pods_spread(tmp
 
 async def _count(cluster: SmallCluster, start: str, count: int) -> bool:
     return len(await bound(cluster, start)) == count
+
+
+@virtual
+async def test_pods_stay_in_their_pools_after_kai_itself_has_gone(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _shard(cluster, "default")
+        await _node(cluster, "large", "big")
+        await _queue(cluster, "a")
+        await add_kai_itself(cluster)
+        start_kai(cluster, asks_for_kai=True)
+        await cluster.pass_time(5)
+        lease = (await cluster.all(LEASES, "kai-scheduler"))[0]["metadata"]["name"]
+        await cluster.delete(LEASES, lease, namespace="kai-scheduler")
+        await cluster.pass_time(90)
+        await _work(cluster, "kept", "a")
+        await cluster.pass_time(5)
+        assert await bound(cluster) == []
+        await _node(cluster, "plain")
+        await cluster.pass_time(5)
+        assert await places(cluster) == {"kept": "plain"}

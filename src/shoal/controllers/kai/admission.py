@@ -71,7 +71,8 @@ class KaiAdmission:
     def hear(self, event: Event) -> bool:
         if isinstance(event, PodGone):
             self._podgrouper.forget(event.key)
-            self._usage.pod_gone(event.key)
+            if self._decides:
+                self._usage.pod_gone(event.key)
         if self._is_kai_present or not self._cache.is_served:
             return False
         if isinstance(event, PodArrived) and self._podgrouper.holds(event):
@@ -205,6 +206,7 @@ class KaiAdmission:
             for event in self._podgrouper.release_all():
                 self._onward(event)
             return
+        self._take_in(self._pools.put_pools(self.discipline.shards.pools))
         self._report_again()
 
     def _is_known(self, event: PodArrived | PodBound) -> bool:
