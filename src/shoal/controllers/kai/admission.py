@@ -59,6 +59,7 @@ class KaiAdmission:
         self._pools = PoolMembers()
         self._was_present = False
         self._are_queues_new = True
+        self._are_pools_new = False
         self._status_writer = KaiStatusWriter(context, scheduling.cluster, self.discipline)
         self._usage = UsageKeeper(context, scheduling, self.discipline)
         self._warned: tuple[str, ...] = ()
@@ -89,8 +90,8 @@ class KaiAdmission:
             self._was_present = self._is_kai_present
             self._handed_over()
         if self._are_queues_new:
-            self._are_queues_new = False
             self._put_queues()
+            self._are_queues_new = False
         if self._decides:
             self._usage.measure(now_s)
         return ()
@@ -161,14 +162,13 @@ class KaiAdmission:
 
     def _put_queues(self) -> None:
         queues, shards = self._cache.queues, shards_of(self._cache.shards.values())
-        are_pools_new = shards.pools != self.discipline.shards.pools
+        self._are_pools_new |= shards.pools != self.discipline.shards.pools
         self.discipline.put(fair_queues(queues.values()), shards)
         self._usage.shards_changed()
         self._warn(shards.warnings)
         for event in self._members.put_default(exists=DEFAULT_QUEUE in queues):
             self._take_in([event])
-        if are_pools_new and not self._is_kai_present:
-            self._take_in(self._pools.put_pools(shards.pools))
+        if self._are_pools_new and not self._is_kai_present:
             self._report_again()
 
     def _warn(self, warnings: tuple[str, ...]) -> None:
@@ -186,10 +186,12 @@ class KaiAdmission:
             self._onward(event)
 
     def _report_again(self) -> None:
-        """All pods, translated anew."""
+        """All gangs and pods, translated anew."""
+        self._take_in(self._pools.put_pools(self.discipline.shards.pools))
         for event in self._scheduling.watched.reported():
             for each in self._translated(event) if self._is_known(event) else ():
                 self._onward(each)
+        self._are_pools_new = False
 
     def _queues_changed(self) -> None:
         self._are_queues_new = True
@@ -206,7 +208,6 @@ class KaiAdmission:
             for event in self._podgrouper.release_all():
                 self._onward(event)
             return
-        self._take_in(self._pools.put_pools(self.discipline.shards.pools))
         self._report_again()
 
     def _is_known(self, event: PodArrived | PodBound) -> bool:
