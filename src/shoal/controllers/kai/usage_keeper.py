@@ -41,6 +41,7 @@ class UsageKeeper:
         self._shards: Informer | None = None
         self._records: dict[str, UsageRecord] = {}
         """By name of the shard, of those whose fair shares depend on time."""
+        self._tree = QueueTree(())
         self._ended: list[QueueUse] = []
         self._due_s: dict[str, float] = {}
         self._measured = asyncio.Event()
@@ -56,12 +57,13 @@ class UsageKeeper:
         """Called before the pod leaves the facts."""
         if self._records:
             now_s = self._context.clock.seconds()
-            use = use_until(self._scheduling.cluster, QueueTree(self._discipline.queues), pod, now_s)
+            use = use_until(self._scheduling.cluster, self._tree, pod, now_s)
             if use is not None:
                 self._ended.append(use)
 
     def shards_changed(self) -> None:
-        """Begin or continue the records of the shards that have one now."""
+        """Begin or continue the records of the shards that have one now. Called when the queues changed, too."""
+        self._tree = QueueTree(self._discipline.queues)
         before, self._records = self._records, {}
         for shard in self._discipline.shards.each:
             if shard.usage is None:
@@ -81,13 +83,14 @@ class UsageKeeper:
         if not due:
             return
         cluster = self._scheduling.cluster
-        tree = QueueTree(self._discipline.queues)
-        uses = [*uses_of(cluster, tree), *self._ended]
+        uses = [*uses_of(cluster, self._tree), *self._ended]
+        pools = {queue.name: queue.pool for queue in self._discipline.queues}
         for shard in self._discipline.shards.each:
             if shard.name in self._records:
                 # All of them at once: what ended is in one list.
-                mine = uses if shard.pool is None else [use for use in uses if self._is_in(use, shard)]
-                capacity = offered_amounts(cluster, pool_rows(cluster, shard.pool))
+                pool = shard.pool
+                mine = uses if pool is None else [use for use in uses if pools.get(use.path[0], "") == pool.value]
+                capacity = offered_amounts(cluster, pool_rows(cluster, pool))
                 self._records[shard.name].measure(mine, capacity, now_s)
                 self._due_s[shard.name] = now_s + shard.measures_every_s
                 self._give(shard, self._records[shard.name])
@@ -103,13 +106,6 @@ class UsageKeeper:
             await self._context.clock.sleep(_WRITES_EVERY_S)
 
     # -- inside ------------------------------------------------------------------------------------------------------
-
-    def _is_in(self, use: QueueUse, shard: Shard) -> bool:
-        pools = self._queue_pools()
-        return shard.pool is None or pools.get(use.path[0], "") == shard.pool.value
-
-    def _queue_pools(self) -> dict[str, str]:
-        return {queue.name: queue.pool for queue in self._discipline.queues}
 
     def _give(self, shard: Shard, record: UsageRecord) -> None:
         self._discipline.disciplines[shard.name].usage = record.usage()

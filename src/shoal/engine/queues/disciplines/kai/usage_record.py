@@ -128,11 +128,11 @@ class UsageRecord:
             for queue, amounts in sorted(used.items())
         }
 
-    def halve(self) -> None:
-        """Join the shortest neighbours until half of the buckets are left: the record takes half the space, and what
-        leaves a sliding window is cut less finely."""
+    def make_coarser(self) -> None:
+        """Join the shortest neighbours, an eighth of all buckets: the record takes less space, and what leaves a
+        sliding window is cut less finely."""
         buckets = self.state.buckets if self.state is not None else []
-        for _ in range(len(buckets) // 2):
+        for _ in range(min(len(buckets) - 1, max(1, len(buckets) // 8))):
             at = min(range(len(buckets) - 1), key=lambda at: buckets[at + 1].end_s - buckets[at].begin_s)
             last, after = buckets[at], buckets.pop(at + 1)
             last.end_s, last.until_s = after.end_s, after.until_s

@@ -14,8 +14,10 @@ import msgspec
 
 from shoal.engine.queues.disciplines.kai.usage_record import UsageRecord, UsageState
 
-MOST_CHARACTERS = 160_000
+MOST_CHARACTERS = 220_000
 """All annotations of an object together may have 256 KiB."""
+_MOST_ENTRIES = 10_000
+"""Amounts of a queue in a bucket. More would be too long in any case, and take long to compress."""
 _MOST_BYTES = 64 << 20
 """A text that becomes longer than this was not written here."""
 _states = msgspec.json.Decoder(UsageState)
@@ -23,13 +25,15 @@ _states = msgspec.json.Decoder(UsageState)
 
 def usage_text(record: UsageRecord, most: int = MOST_CHARACTERS) -> str:
     """Empty where nothing was measured yet, and where even one bucket is too long."""
+    while record.state is not None and len(record.state.buckets) > 1 and _entries(record.state) > _MOST_ENTRIES:
+        record.make_coarser()
     while record.state is not None:
-        text = b64encode(zlib.compress(msgspec.json.encode(record.state), 9)).decode()
+        text = b64encode(zlib.compress(msgspec.json.encode(record.state))).decode()
         if len(text) <= most:
             return text
         if len(record.state.buckets) < 2:
             break
-        record.halve()
+        record.make_coarser()
     return ""
 
 
@@ -44,3 +48,7 @@ def usage_state(text: str) -> UsageState:
     if any(len(amounts) != 3 for bucket in found.buckets for amounts in (bucket.capacity, *bucket.use.values())):
         raise ValueError("an amount does not have three numbers")
     return found
+
+
+def _entries(state: UsageState) -> int:
+    return sum(len(bucket.use) for bucket in state.buckets)
