@@ -158,10 +158,12 @@ class KaiWork(_Work):
             self.wanted[f"{name}-{at}"] = _again(await self.cluster.create(PODS, body))
 
     def book(self) -> set[str]:
-        return {_name(key) for job in self.discipline.discipline.last.jobs.values() for key in job.active}
+        return {
+            _name(key) for job in self.discipline.discipline.disciplines[""].last.jobs.values() for key in job.active
+        }
 
     def charged(self) -> dict[str, int]:
-        nodes = self.discipline.discipline.last.tree.nodes
+        nodes = self.discipline.discipline.disciplines[""].last.tree.nodes
         return {name: nodes[name].allocated[0] // 1000 for name in _OWN if nodes[name].allocated[0]}
 
 

@@ -205,6 +205,44 @@ def test_a_quota_of_kai_lets_a_job_start_and_stops_what_is_beyond_the_others(com
     assert (changes["t/new"]["queue"], document["unchanged"], document["complete"]) == ("team", 2, True)
 
 
+def kai_times(limit: float) -> list[Object]:
+    """One job has two of four GPUs for two hours since one; another needs two for half an hour, a third all four."""
+    lasts = {"old": "2h", "next": "30m", "all": "1h"}
+    notes = {name: {"shoal.dev/expected-duration": length} for name, length in lasts.items()}
+    labels, status = {KAI_QUEUE: "team"}, {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+    old = pod("t/old", 2, on="n", labels=labels, annotations=notes["old"], status=status)
+    waiting = [
+        pod(f"t/{name}", gpus, labels=labels, annotations=notes[name]) for name, gpus in (("next", 2), ("all", 4))
+    ]
+    for at, each in enumerate(waiting):
+        each["metadata"]["creationTimestamp"] = f"2026-01-01T0{at + 1}:00:00Z".replace("T02", "T01")
+    return [node("n", 4), kai_queue("team", quota=4, limit=limit), old, *waiting]
+
+
+def test_jobs_of_kai_end_when_their_expected_durations_are_up_and_let_others_start(command: Command) -> None:
+    document = command.json(kai_times(2), [kai_queue("team", quota=4, limit=4)])
+    changes = {each["workload"]: each for each in document["changes"]}
+    assert {key: each["change"] for key, each in changes.items()} == {"t/all": "starts", "t/next": "starts sooner"}
+    assert changes["t/next"]["now"]["startsAfter"] == 3600.0
+    assert changes["t/next"]["proposed"]["startsAfter"] == 0.0
+    assert changes["t/all"]["proposed"]["startsAfter"] == 3600.0
+    assert document["complete"]
+
+
+def test_a_group_of_volcano_starts_when_another_has_ended(command: Command) -> None:
+    def world(capability: int) -> list[Object]:
+        found = volcano_world(capability)
+        for each in found:
+            if each["metadata"]["name"] == "g-0":
+                each["metadata"]["annotations"] = {**GROUP, "shoal.dev/expected-duration": "90m"}
+                each["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+        return found
+
+    (change,) = command.json(world(3), [volcano_queue("small", 4)])["changes"]
+    assert (change["workload"], change["change"]) == ("t/h", "starts sooner")
+    assert change["now"]["startsAfter"] > 0
+
+
 def volcano_world(capability: int) -> list[Object]:
     runs = vgroup("t/g", 1, "small", "Running") | {"metadata": {"namespace": "t", "name": "g"}}
     waits = vgroup("t/h", 2, "small")

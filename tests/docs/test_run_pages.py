@@ -18,6 +18,7 @@ from shoal.engine.cluster import Cluster
 from shoal.operator.progress.figures import OperatorFigures
 from shoal.operator.upgrades.figures import UpgradeFigures
 from shoal.telemetry.fleet import measure_fleet
+from shoal.telemetry.kai import KaiMetrics
 from shoal.telemetry.prices import CostFigures
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics
@@ -57,6 +58,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry.follow_driver_upgrades(UpgradeFigures)
     telemetry.follow_node_scaling(NodeScalingFigures, NodeScalingObserver())
     telemetry.follow_prices(CostFigures)
+    KaiMetrics(telemetry.registry)
     ObservedWaits(telemetry.registry)
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]

@@ -40,8 +40,9 @@ _VOLCANO: Parts = {
 _KAI: Parts = {
     "admission": (lambda discipline: discipline, ("hear", "round", "steps", "keep", "_onward", "_note", "words_of")),
     "members": (lambda discipline: discipline._members, ("translated",)),
+    "pools": (lambda discipline: discipline._pools, ("translated", "put_pools")),
     "status-writer": (lambda discipline: discipline._status_writer, ("round_done", "_write_groups", "_find_reasons")),
-    "discipline": (lambda discipline: discipline.discipline, ("_run", "_end", "next_s")),
+    "discipline": (lambda discipline: discipline.discipline.disciplines[""], ("_run", "_end", "next_s")),
     "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
 }
 _MADE: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[QueuedWork]], Parts]] = {

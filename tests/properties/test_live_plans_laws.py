@@ -22,8 +22,9 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import in_virtual_time
 from build.volcano_scenes import VolcanoScene, bare_volcano
 from shoal.api.decode import read
+from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.cli.manifests import loaded_of, rounds_of
-from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
 from shoal.engine.events import Event
 from shoal.engine.placement import Placement
@@ -181,5 +182,34 @@ def test_kais_queues_decide_the_same_about_manifests_and_on_a_cluster(tmp_path: 
             await _kai_world(cluster, random.Random(seed))
             found = await _first_plan(cluster, kai_scheduler(cluster)[0])
             assert found == await _of_manifests(cluster, KAI_QUEUES, KAI_POD_GROUPS)
+
+    in_virtual_time(story())
+
+
+async def _divide(cluster: SmallCluster, draw: random.Random) -> None:
+    """Two shards: node n2 and queue c are in the pool big, and so are some gangs and pods."""
+    big = {"metadata": {"labels": {NODE_POOL_LABEL: "big"}}}
+    for name, value in (("default", ""), ("big", "big")):
+        spec: dict[str, Any] = {"partitionLabelValue": value, "queueDepthPerAction": {"allocate": draw.randint(1, 4)}}
+        await cluster.create(KAI_SHARDS, {"metadata": {"name": name}, "spec": spec})
+    await cluster.patch(NODES, "n2", big)
+    await cluster.patch(KAI_QUEUES, "c", big)
+    for one in await cluster.all(KAI_POD_GROUPS):
+        if draw.random() < 0.5:
+            await cluster.patch(KAI_POD_GROUPS, one["metadata"]["name"], big)
+    for one in await cluster.pods():
+        if draw.random() < 0.5:
+            await cluster.patch(PODS, one["metadata"]["name"], big)
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_kais_shards_decide_the_same_about_manifests_and_on_a_cluster(tmp_path: Path, seed: int) -> None:
+    async def story() -> None:
+        async with kai_cluster(tmp_path) as cluster:
+            draw = random.Random(seed)
+            await _kai_world(cluster, draw)
+            await _divide(cluster, draw)
+            found = await _first_plan(cluster, kai_scheduler(cluster)[0])
+            assert found == await _of_manifests(cluster, KAI_QUEUES, KAI_SHARDS, KAI_POD_GROUPS)
 
     in_virtual_time(story())

@@ -22,13 +22,14 @@ from shoal.engine.kube_profile import KubeProfiles
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES, Builder
-from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
+from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
+from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.proof import Proof
 from shoal.engine.queues.settings import Settings
 from shoal.sim import volcano_rounds
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
-from shoal.sim.kai_queues import kai_queues
+from shoal.sim.kai_queues import kai_queues, kai_shards
 from shoal.sim.kai_rounds import discipline_of, grouped
 from shoal.sim.queue_projects import queues_of_discipline
 from shoal.sim.queue_rounds import QueueRounds
@@ -56,7 +57,7 @@ class Loaded:
     now_s: float
     queued: Queued | None = None
     """None if no manifest mentions queues."""
-    fairshare: Fairshare | None = None
+    fairshare: ShardedFairshare | None = None
     """None if there are no queues of KAI."""
     volcano: Volcano | None = None
     """None if there are no queues of Volcano."""
@@ -133,13 +134,14 @@ def loaded_of(
     manifests = manifest_cluster_of(without_queue_objects(documents if queues is None else queues.documents), added)
     manifests.queued = frozenset() if queues is None else queues.pods
     hold_queued_pods(documents, manifests)
-    queues_of_kai = kai_queues(documents)
-    fairshare = discipline_of(queues_of_kai)
+    queues_of_kai, shards = kai_queues(documents), kai_shards(documents)
+    fairshare = discipline_of(queues_of_kai, shards)
     if fairshare is not None:
-        manifests.events = grouped(queues_of_kai, manifests.events)
+        manifests.events = grouped(queues_of_kai, manifests.events, shards)
     settings = volcano_settings(documents)
     volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), settings)
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
+    warnings += shards.shards.warnings if fairshare is not None else ()
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
         warnings += queues.manifests.warnings
@@ -158,7 +160,8 @@ def loaded_of(
     warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
-    placement = Placement(intake.cluster, builder(intake.cluster, mix))
+    others = named_preferences() if any((shards.shards.pools or {}).values()) else {}
+    placement = Placement(intake.cluster, builder(intake.cluster, mix), others)
     return Loaded(manifests, intake, placement, now_s, queued, fairshare, volcano, warnings)
 
 

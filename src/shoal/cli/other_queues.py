@@ -17,14 +17,14 @@ from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
-from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
+from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode, fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
-from shoal.sim.kai_queues import kai_queues
+from shoal.sim.kai_queues import kai_queues, kai_shards
 from shoal.sim.volcano_queues import is_queue as is_volcano
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
 from shoal.store.held_pods import HeldPod
@@ -115,7 +115,12 @@ def _with_held_pods(loaded: Loaded, volcano: Volcano) -> CycleState:
 
 def _of_kai(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[str, int]) -> Iterator[OtherQueue]:
     queues = kai_queues(documents)
-    shares = fair_facts(loaded.cluster, fair_queues(queues.values())).tree.nodes
+    shards = kai_shards(documents)
+    shares: dict[str, QueueNode] = {}
+    for shard in shards.shards.each:
+        usage = shards.usage.get(shard.name)
+        facts = fair_facts(loaded.cluster, fair_queues(queues.values()), shard.settings.k, usage, shard.pool)
+        shares |= facts.tree.nodes
     for name, queue in sorted(queues.items()):
         used = dict(zip(RESOURCES, shares[name].allocated, strict=True)) if name in shares else {}
         yield OtherQueue(

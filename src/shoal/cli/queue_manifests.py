@@ -19,12 +19,17 @@ from shoal.api.topology import KueueTopology
 from shoal.cli.manifest_errors import read_valid, report_errors
 from shoal.cli.manifests import Loaded, loaded_of, rounds_of, warn
 from shoal.cli.other_queues import has_other_queues
+from shoal.engine.events import GroupSeen, PodArrived
 from shoal.sim.gang_future import GangWatch, gang_future, queued_gangs
+from shoal.sim.kai_queues import kai_queues, kai_shards
+from shoal.sim.kai_rounds import grouped
 from shoal.sim.queue_diff import Queued
 from shoal.sim.queue_future import Future, future_of
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
+from shoal.sim.rounds import Rounds
 from shoal.store.inventory import Inventory
+from shoal.store.manifest_cluster import ManifestCluster
 from shoal.store.queues import ManifestQueues, read_queue_manifests
 from shoal.units.errors import UserError, Where
 
@@ -104,13 +109,24 @@ def lived(documents: Sequence[Document], loaded: Loaded, path: str, seed: int) -
     rounds = rounds_of(loaded, seed, steps=None if loaded.cluster.row_of else (), recreate=True)
     has_others = loaded.fairshare is not None or loaded.volcano is not None
     manifests = loaded.manifests
-    gangs = queued_gangs(documents, manifests.before_queues or manifests.events) if has_others else []
+    made = [placed.value for placed in manifests.waiting]
+    if has_others:
+        _add_held_pods(documents, manifests, rounds)
+    gangs = queued_gangs(documents, manifests.before_queues or manifests.events, made) if has_others else []
     if isinstance(rounds, QueueRounds) and loaded.queued is not None:
         future = future_of(rounds, lambda begun: GangWatch(rounds.cluster, gangs, begun))
         return future, [*loaded.queued.workloads, *gangs]
     if not has_others:
         raise _no_queues([path])
-    return gang_future(rounds, gangs), gangs
+    due_s = loaded.fairshare.next_s if loaded.fairshare is not None else None
+    return gang_future(rounds, gangs, due_s), gangs
+
+
+def _add_held_pods(documents: Sequence[Document], manifests: ManifestCluster, rounds: Rounds) -> None:
+    """Pods that a queue of KAI or Volcano holds now are decided with the others: it may let them go later."""
+    for event in grouped(kai_queues(documents), manifests.before_queues or (), kai_shards(documents)):
+        if isinstance(event, GroupSeen) or (isinstance(event, PodArrived) and event.key in manifests.held_asks):
+            rounds.apply(event)
 
 
 def _no_queues(paths: Sequence[str]) -> UserError:

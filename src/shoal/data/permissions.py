@@ -231,6 +231,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"create,{READ},patch podgroups @scheduling.run.ai",
         f"{READ} queues @scheduling.run.ai",
         "get,patch,update podgroups/status,queues/status @scheduling.run.ai",
+        # Node pools and their settings, and the use of queues over time, which is kept on them.
+        f"{READ},patch schedulingshards @kai.scheduler",
         # The group that a pod belongs to, and why it waits.
         "patch pods,pods/status",
         # Whose pods belong together.
@@ -362,6 +364,7 @@ OBSERVER = (
     f"{_LOOK} admissionchecks,clusterqueues,cohorts,localqueues,resourceflavors {_KUEUE}",
     f"{_LOOK} workloadpriorityclasses,workloads {_KUEUE}",
     f"{_LOOK} queues @scheduling.run.ai,scheduling.volcano.sh",
+    f"{_LOOK} schedulingshards @kai.scheduler",
     f"{_LOOK} nodeclaims,nodepools @karpenter.sh",
     f"{_LOOK} leaderworkersets @leaderworkerset.x-k8s.io",
     *(f"{_LOOK} {plurals} @{group}" for group, plurals in _JOB_KINDS),

@@ -39,7 +39,12 @@ def without_queue_objects(documents: Sequence[Document]) -> list[Document]:
     return [
         each
         for each in documents
-        if not (volcano_queues.is_queue(each) or kai_queues.is_queue(each) or _is_volcano_job(each, grouped_jobs))
+        if not (
+            volcano_queues.is_queue(each)
+            or kai_queues.is_queue(each)
+            or kai_queues.is_shard(each)
+            or _is_volcano_job(each, grouped_jobs)
+        )
     ]
 
 

@@ -6,12 +6,13 @@ Whether a change suffices has to be tried: other workloads may come first.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.api.groups.kai import NODE_POOL_LABEL, QUEUE_LABEL
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
+    NO_POOL,
     NO_QUEUE,
     OVER_LIMIT,
     OVER_QUOTA,
@@ -29,13 +30,19 @@ _UNITS = {"gpu": 1000, "cpu": 1, "memory": 1_000_000}
 _MOST_LEAVES = 3
 
 
-def held_by_kai_queue(queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf) -> HeldPod:
+def held_by_kai_queue(
+    queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf, pools: Collection[str] | None = None
+) -> HeldPod:
+    """`pools`: the node pools that have a shard, where shards divide the cluster."""
     name, requested = job.queue, job.requested
-    code, message = reason_of(queues, job, usage_of)
+    code, message = reason_of(queues, job, usage_of, pools)
     group = "" if job.is_alone else job.name
     path = path_to_root(queues, name)
     help_, changes = "", tuple[tuple[QueueChange, ...], ...]()
-    if code == NO_QUEUE:
+    queue = queues.get(name)
+    if pools is not None and code in (NO_POOL, NO_QUEUE) and queue is not None and queue.node_pool != job.node_pool:
+        help_, changes = _other_pool(job, group, queue.node_pool, pools)
+    elif code == NO_QUEUE:
         help_, changes = _other_queue(queues, job, group)
     elif code in (OVER_LIMIT, OVER_QUOTA):
         field = "limit" if code == OVER_LIMIT else "quota"
@@ -96,6 +103,20 @@ def _other_queue(
     words = f"Queue {top.name} names it as parentQueue; {choice_words(others, near)}"
     change = QueueChange(_QUEUES, top.name, ("spec", "parentQueue"), top.spec.parent_queue, near)
     return words, ((change,),) if near else ()
+
+
+def _other_pool(
+    job: WaitingJob, group: str, of_queue: str, pools: Collection[str]
+) -> tuple[str, tuple[tuple[QueueChange, ...], ...]]:
+    """The pool of the queue, if a shard decides about it and it has a name."""
+    if of_queue not in pools:
+        return "Create a SchedulingShard with that partitionLabelValue.", ()
+    if not of_queue:
+        return f"Remove the label {NODE_POOL_LABEL} from the workload.", ()
+    kind, names = (_GROUPS, [group]) if group else ("pod", sorted(job.waiting))
+    path = ("metadata", "labels", NODE_POOL_LABEL)
+    changes = tuple(QueueChange(kind, each, path, job.node_pool, of_queue) for each in names)
+    return f"Set the label {NODE_POOL_LABEL}={of_queue} on the workload.", (changes,)
 
 
 def _renamed(job: WaitingJob, group: str, queue: str) -> tuple[QueueChange, ...]:

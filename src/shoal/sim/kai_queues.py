@@ -12,25 +12,58 @@ import msgspec
 from msgspec.structs import replace
 
 from shoal.api.decode import Document, Unknown
-from shoal.api.groups.kai import KaiPodGroup
+from shoal.api.groups.kai import NODE_POOL_LABEL, USAGE_ANNOTATION, KaiPodGroup
 from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound
 from shoal.engine.evidence import Evidences
 from shoal.engine.intake import Intake
 from shoal.engine.queues.disciplines.kai.objects import Queue
+from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard
+from shoal.engine.queues.disciplines.kai.shards import shards_of
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import POD_SCHEDULING_ERRORS
+from shoal.engine.queues.disciplines.kai.usage_record import Usage, UsageRecord
+from shoal.engine.queues.disciplines.kai.usage_text import usage_state
 from shoal.engine.queues.disciplines.kai.waiting_jobs import tree_usage, waiting_job
 from shoal.engine.reasons import Code, Evidence
 from shoal.sim.kai_changes import held_by_kai_queue
-from shoal.sim.kai_rounds import decided
+from shoal.sim.kai_rounds import KaiShards, decided
 from shoal.store.held_pods import HeldPod
 
-_GROUP = "scheduling.run.ai/"
+_GROUP, _SHARD_GROUP = "scheduling.run.ai/", "kai.scheduler/"
 
 
 def is_queue(document: Document) -> bool:
     value = document.value
     return isinstance(value, Unknown) and value.kind == "Queue" and value.api_version.startswith(_GROUP)
+
+
+def is_shard(document: Document) -> bool:
+    value = document.value
+    if not isinstance(value, Unknown) or value.kind != "SchedulingShard":
+        return False
+    return value.api_version.startswith(_SHARD_GROUP)
+
+
+def kai_shards(documents: Iterable[Document]) -> KaiShards:
+    """With the use that Shoal recorded on them. A record that cannot be read counts as none."""
+    objects: list[SchedulingShard] = []
+    for document in documents:
+        value = document.value
+        if is_shard(document) and isinstance(value, Unknown):
+            try:
+                objects.append(msgspec.convert(value.raw, SchedulingShard))
+            except msgspec.ValidationError:
+                continue
+    shards = shards_of(objects)
+    texts = {each.name: each.metadata.annotations.get(USAGE_ANNOTATION, "") for each in objects}
+    usage: dict[str, Usage] = {}
+    for shard in shards.each:
+        if shard.usage is not None and (text := texts.get(shard.name)):
+            try:
+                usage[shard.name] = UsageRecord(shard.usage, usage_state(text)).usage()
+            except ValueError:
+                continue
+    return KaiShards(shards, usage)
 
 
 def kai_queues(documents: Iterable[Document]) -> dict[str, Queue]:
@@ -40,25 +73,26 @@ def kai_queues(documents: Iterable[Document]) -> dict[str, Queue]:
 
 def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: float) -> dict[str, HeldPod]:
     """The reason by held pod."""
-    queues = kai_queues(documents)
-    world = decided(queues, list(_as_written(documents, events)), now_s)
+    queues, shards = kai_queues(documents), kai_shards(documents)
+    world = decided(queues, list(_as_written(documents, events)), now_s, shards)
     if world is None:
         return {}
-    cycle, evidences = world.cycle, Evidences(_empty_nodes(events))
+    pools, evidences = shards.shards.pools, Evidences(_empty_nodes(events))
     found: dict[str, HeldPod] = {}
-    for gang in cycle.cluster.gangs:
-        job = waiting_job(cycle, gang)
-        if job is None or not job.is_ready:
+    for gang in world.cluster.gangs:
+        cycle = world.discipline.cycle_of(gang)
+        job = waiting_job(cycle, gang) if cycle is not None else None
+        if cycle is None or job is None or not job.is_ready:
             # A gang with missing pods waits for them, not for quota.
             continue
         is_over = cycle.why.get(job.name) in (Code.OVER_LIMIT, Code.OVER_QUOTA)
         asks = (cycle.cluster.pending[pod].charge.ask for pod in job.waiting)
         if gang.name in cycle.jobs and (not is_over or any(_is_too_large(evidences.of(ask)) for ask in asks)):
             continue
-        kept = held_by_kai_queue(queues, job, tree_usage(world.before))
+        kept = held_by_kai_queue(queues, job, tree_usage(world.before), pools)
         if kept.code == POD_SCHEDULING_ERRORS:
             # Not pods on nodes alone explain it, but those that come before it as well.
-            kept = held_by_kai_queue(queues, job, tree_usage(cycle.tree))
+            kept = held_by_kai_queue(queues, job, tree_usage(cycle.tree), pools)
         found |= dict.fromkeys(job.waiting, kept)
     return found
 
@@ -66,11 +100,14 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
 def _as_written(documents: Iterable[Document], events: Iterable[Event]) -> Iterator[Event]:
     """The events with the queues that the PodGroups name: a remedy is tried by changing documents."""
     named = {
-        each.value.metadata.key: each.value.spec.queue for each in documents if isinstance(each.value, KaiPodGroup)
+        each.value.metadata.key: (each.value.spec.queue, each.value.metadata.labels.get(NODE_POOL_LABEL, ""))
+        for each in documents
+        if isinstance(each.value, KaiPodGroup)
     }
     for event in events:
-        if isinstance(event, GroupSeen) and named.get(event.group.name, event.group.queue) != event.group.queue:
-            event = GroupSeen(replace(event.group, queue=named[event.group.name]))  # noqa: PLW2901 - the same group
+        if isinstance(event, GroupSeen) and event.group.name in named:
+            queue, pool = named[event.group.name]
+            event = GroupSeen(replace(event.group, queue=queue, node_pool=pool))  # noqa: PLW2901 - the same group
         yield event
 
 

@@ -9,45 +9,65 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
-from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueTree, fair_queues
-from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
-from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile
+from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile, named_preferences
 from shoal.engine.queues.disciplines.kai.objects import Queue
+from shoal.engine.queues.disciplines.kai.pool_members import PoolMembers
 from shoal.engine.queues.disciplines.kai.queue_members import DEFAULT_QUEUE, QueueMembers
+from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
+from shoal.engine.queues.disciplines.kai.shards import Shards
+from shoal.engine.queues.disciplines.kai.usage_record import Usage
 from shoal.sim.rounds import Rounds
 
 _MOST_ROUNDS = 50
 
 
-def discipline_of(queues: Mapping[str, Queue]) -> Fairshare | None:
+class KaiShards(NamedTuple):
+    """The shards of a set of manifests."""
+
+    shards: Shards = Shards()
+    usage: Mapping[str, Usage] = {}
+    """Name of a shard -> what its queues used, as it was recorded."""
+
+
+NO_SHARDS = KaiShards()
+
+
+def discipline_of(queues: Mapping[str, Queue], shards: KaiShards = NO_SHARDS) -> ShardedFairshare | None:
     """None where there are no queues of KAI."""
-    return Fairshare(fair_queues(queues.values())) if queues else None
+    if not queues:
+        return None
+    found = ShardedFairshare(fair_queues(queues.values()), shards.shards)
+    for name, usage in shards.usage.items():
+        found.disciplines[name].usage = usage
+    return found
 
 
-def grouped(queues: Mapping[str, Queue], events: Iterable[Event]) -> list[Event]:
-    """The events, with the groups of KAI's queues."""
-    members = QueueMembers(has_default=DEFAULT_QUEUE in queues)
-    return [translated for event in events for translated in members.translated(event)]
+def grouped(queues: Mapping[str, Queue], events: Iterable[Event], shards: KaiShards = NO_SHARDS) -> list[Event]:
+    """The events, with the groups of KAI's queues and the nodes of their pools."""
+    members, pools = QueueMembers(has_default=DEFAULT_QUEUE in queues), PoolMembers(shards.shards.pools)
+    return [translated for event in events for translated in pools.translated(members.translated(event))]
 
 
 class Decided(NamedTuple):
-    cycle: FairshareCycle
-    """The last one, once nothing changes any more: who still waits, and why."""
+    discipline: ShardedFairshare
+    """After its last cycles, once nothing changes any more: who still waits, and why."""
+    cluster: Cluster
     before: QueueTree
     """What the queues hold in the beginning."""
 
 
-def decided(queues: Mapping[str, Queue], events: Sequence[Event], now_s: float) -> Decided | None:
-    discipline = discipline_of(queues)
+def decided(
+    queues: Mapping[str, Queue], events: Sequence[Event], now_s: float, shards: KaiShards = NO_SHARDS
+) -> Decided | None:
+    discipline = discipline_of(queues, shards)
     if discipline is None:
         return None
     intake = Intake(Cluster())
-    for event in grouped(queues, events):
+    for event in grouped(queues, events, shards):
         intake.apply(event)
     before = fair_facts(intake.cluster, discipline.queues).tree
-    placement = Placement(intake.cluster, kai_profile())
+    placement = Placement(intake.cluster, kai_profile(), named_preferences())
     Rounds(intake, placement, now_s=now_s, steps=discipline.steps()).run(_MOST_ROUNDS)
-    assert discipline.last is not None  # noqa: S101 - one round at least was decided
-    return Decided(discipline.last, before)
+    return Decided(discipline, intake.cluster, before)

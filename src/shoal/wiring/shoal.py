@@ -165,6 +165,12 @@ def _measure(
     """The observer times the cycles, and so comes before the other executors."""
     observer = telemetry.follow_scheduler(scheduling, tasks.informers.of(PODS), choice.scheduler_names)
     scheduling.executors = (observer, *scheduling.executors)
+    if KAI in choice.controllers:
+        from shoal.controllers.kai.admission import KaiAdmission
+
+        for discipline in scheduling.queue_steps:
+            if isinstance(discipline, KaiAdmission):
+                telemetry.follow_kai(discipline)
     if QUEUES in choice.controllers:
         served.when_there(
             WORKLOADS,
@@ -207,4 +213,9 @@ def _profiles(choice: RunChoice) -> dict[str, PodProfile]:
 def _placement(choice: RunChoice, cluster: Cluster) -> Placement:
     mix = PodMix()
     others = {one.scheduler_name: one.builder(cluster, mix) for one in choice.profiles[1:]}
+    if KAI in choice.controllers:
+        from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
+
+        # Pods of a shard with a placement strategy name one of these.
+        others |= named_preferences()
     return Placement(cluster, choice.builder(cluster, mix), others)

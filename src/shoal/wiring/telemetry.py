@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from time import time
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -40,6 +40,7 @@ from shoal.telemetry.fleet import measure_fleet
 from shoal.telemetry.forbidden import ForbiddenReporter
 from shoal.telemetry.gpu_operator import measure_operator
 from shoal.telemetry.health import HealthChecks
+from shoal.telemetry.kai import KaiMetrics, KaiSource
 from shoal.telemetry.metrics_endpoint import MetricsEndpoint, MetricsEndpointSettings
 from shoal.telemetry.node_scaling import measure_node_scaling
 from shoal.telemetry.observed_api import ObservedApi, Observers
@@ -79,6 +80,10 @@ class SchedulingLoop(Protocol):
     def cluster(self) -> Cluster: ...
 
 
+class KaiDiscipline(KaiSource, Protocol):
+    def measure(self, observer: KaiMetrics, stopwatch: Callable[[], float]) -> None: ...
+
+
 class Telemetry:
     """One per process. RBAC's refusals are recorded by `events` on the object `about`, besides the log."""
 
@@ -102,6 +107,7 @@ class Telemetry:
         self._scheduling = SchedulingMetrics(self.registry)
         self._leader = LeaderMetrics(self.registry)
         self.queues = QueueMetrics(self.registry, measured.role)
+        self._kai: KaiMetrics | None = None
         self._clock = clock
         self._measured = measured
         self._fault = "it has not started yet"
@@ -168,6 +174,12 @@ class Telemetry:
     def follow_queues(self, discipline: AdmissionDiscipline, workloads: WorkloadCache) -> None:
         self.queues.follow(QueueLevels(discipline, workloads, self._clock.seconds))
         discipline.measure(self.queues.around)
+
+    def follow_kai(self, discipline: KaiDiscipline) -> None:
+        if self._kai is None:
+            self._kai = KaiMetrics(self.registry)
+        self._kai.follow(discipline)
+        discipline.measure(self._kai, perf_counter)
 
     def follow_workloads(self, workloads: Informer) -> None:
         """Count the changes of their conditions; called once the kind is served."""

@@ -27,6 +27,11 @@ STALE_ANNOTATION = "kai.scheduler/stale-podgroup-timestamp"
 
 SUB_GROUP_LABEL = "kai.scheduler/subgroup-name"
 QUEUE_LABEL = "kai.scheduler/queue"
+NODE_POOL_LABEL = "kai.scheduler/node-pool"
+"""On nodes, queues, PodGroups and pods: the pool to which they belong; without it to the one of unlabelled nodes."""
+
+USAGE_ANNOTATION = "shoal.dev/queue-usage"
+"""On a SchedulingShard: what its queues used in the window of time-based fair shares."""
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 

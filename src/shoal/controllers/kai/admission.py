@@ -5,27 +5,38 @@ cache; which gang or pod is in which queue is part of the facts. A pod of KAI's 
 until its group is written.
 
 Guarantees: while KAI itself runs, nothing is decided or written here. After a restart the objects contain all that is
-known: which pods run, and since when a gang runs below its minimum.
+known: which pods run, since when a gang runs below its minimum, and what queues used.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shoal.client.context import Context
+from shoal.client.ecosystem_kinds import KAI_SHARDS
+from shoal.client.informer import Informer
+from shoal.client.kind import Kind
 from shoal.client.presence import Presence
 from shoal.client.served import Served
+from shoal.controllers.kai.measured_cycles import CycleObserver, MeasuredCycles
 from shoal.controllers.kai.podgrouper import PodGrouper
 from shoal.controllers.kai.queue_cache import QueueCache
 from shoal.controllers.kai.status_writer import KaiStatusWriter
+from shoal.controllers.kai.usage_keeper import UsageKeeper
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.disciplines.kai.fair_queues import fair_queues
-from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
+from shoal.engine.queues.disciplines.kai.objects import Queue
+from shoal.engine.queues.disciplines.kai.pool_members import PoolMembers
 from shoal.engine.queues.disciplines.kai.queue_members import DEFAULT_QUEUE, QueueMembers
+from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
+from shoal.engine.queues.disciplines.kai.shards import shards_of
+
+_log = logging.getLogger("shoal.kai")
 
 
 class KaiAdmission:
@@ -43,12 +54,17 @@ class KaiAdmission:
         self._scheduling = scheduling
         self._presence = presence
         self._onward = onward or scheduling.intake.apply
-        self.discipline = Fairshare()
+        self.discipline = ShardedFairshare()
         self._members = QueueMembers()
+        self._pools = PoolMembers()
         self._was_present = False
         self._are_queues_new = True
+        self._are_pools_new = False
         self._status_writer = KaiStatusWriter(context, scheduling.cluster, self.discipline)
-        self._cache = QueueCache(context, served, self._queues_changed, self._status_writer.follow)
+        self._usage = UsageKeeper(context, scheduling, self.discipline)
+        self._warned: tuple[str, ...] = ()
+        self._cycles: MeasuredCycles | None = None
+        self._cache = QueueCache(context, served, self._queues_changed, self._follow)
         self._podgrouper = PodGrouper(context, served, lambda: not self._is_kai_present)
 
     # -- admission --------------------------------------------------------------------------------------------------
@@ -56,31 +72,35 @@ class KaiAdmission:
     def hear(self, event: Event) -> bool:
         if isinstance(event, PodGone):
             self._podgrouper.forget(event.key)
+            if self._decides:
+                self._usage.pod_gone(event.key)
         if self._is_kai_present or not self._cache.is_served:
             return False
         if isinstance(event, PodArrived) and self._podgrouper.holds(event):
             return True
-        translated = self._members.translated(event)
+        translated = self._translated(event)
         if len(translated) == 1 and translated[0] == event:
             return False
         for each in translated:
             self._onward(each)
         return True
 
-    def round(self, now_s: float) -> Sequence[Place | Evict]:  # noqa: ARG002 - the signature is the protocol's
+    def round(self, now_s: float) -> Sequence[Place | Evict]:
         if self._is_kai_present != self._was_present:
             self._was_present = self._is_kai_present
             self._handed_over()
         if self._are_queues_new:
+            self._put_queues()
             self._are_queues_new = False
-            queues = self._cache.queues
-            self.discipline.queues = tuple(fair_queues(queues.values()))
-            for event in self._members.put_default(exists=DEFAULT_QUEUE in queues):
-                self._onward(event)
+        if self._decides:
+            self._usage.measure(now_s)
         return ()
 
     def next_s(self) -> float | None:
-        return self.discipline.next_s() if self._decides else None
+        if not self._decides:
+            return None
+        moments = (self.discipline.next_s(), self._usage.next_s())
+        return min((due_s for due_s in moments if due_s is not None), default=None)
 
     @property
     def is_idle(self) -> bool:
@@ -96,10 +116,20 @@ class KaiAdmission:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._status_writer.run())
             group.create_task(self._podgrouper.run())
+            group.create_task(self._usage.run())
             if self._presence is not None:
                 group.create_task(self._presence.run(self._presence_changed))
 
     # -- the cycle --------------------------------------------------------------------------------------------------
+
+    def measure(self, observer: CycleObserver, stopwatch: Callable[[], float]) -> None:
+        """Report the durations and the counts of each cycle."""
+        self._cycles = MeasuredCycles(observer, stopwatch, self.discipline, self._cache.group_uid)
+
+    @property
+    def queues(self) -> Mapping[str, Queue]:
+        """Of which metrics are served: none while KAI itself decides."""
+        return {} if self._is_kai_present else self._cache.queues
 
     def steps(self) -> Sequence[Step]:
         if self._is_kai_present:
@@ -107,7 +137,8 @@ class KaiAdmission:
             return ()
         if not self._cache.is_synced:
             return (self.keep,)
-        return (*self.discipline.steps(), self._note)
+        steps = self.discipline.steps() if self._cycles is None else self._cycles.steps()
+        return (*steps, self._note)
 
     def keep(self, state: CycleState) -> None:
         if not self._is_kai_present:
@@ -118,8 +149,49 @@ class KaiAdmission:
 
     def _note(self, _state: CycleState) -> None:
         self._status_writer.round_done(self._cache.queues)
+        if self._cycles is not None:
+            self._cycles.done()
 
     # -- internals --------------------------------------------------------------------------------------------------
+
+    def _follow(self, kind: Kind, informer: Informer) -> None:
+        if kind == KAI_SHARDS:
+            self._usage.follow(informer)
+        else:
+            self._status_writer.follow(kind, informer)
+
+    def _put_queues(self) -> None:
+        queues, shards = self._cache.queues, shards_of(self._cache.shards.values())
+        self._are_pools_new |= shards.pools != self.discipline.shards.pools
+        self.discipline.put(fair_queues(queues.values()), shards)
+        self._usage.shards_changed()
+        self._warn(shards.warnings)
+        for event in self._members.put_default(exists=DEFAULT_QUEUE in queues):
+            self._take_in([event])
+        if self._are_pools_new and not self._is_kai_present:
+            self._report_again()
+
+    def _warn(self, warnings: tuple[str, ...]) -> None:
+        """Log each wrong value of a shard once."""
+        for warning in warnings:
+            if warning not in self._warned:
+                _log.warning("%s", warning)
+        self._warned = warnings
+
+    def _translated(self, event: Event) -> list[Event]:
+        return self._pools.translated(self._members.translated(event))
+
+    def _take_in(self, events: Iterable[Event]) -> None:
+        for event in self._pools.translated(events):
+            self._onward(event)
+
+    def _report_again(self) -> None:
+        """All gangs and pods, translated anew."""
+        self._take_in(self._pools.put_pools(self.discipline.shards.pools))
+        for event in self._scheduling.watched.reported():
+            for each in self._translated(event) if self._is_known(event) else ():
+                self._onward(each)
+        self._are_pools_new = False
 
     def _queues_changed(self) -> None:
         self._are_queues_new = True
@@ -136,9 +208,7 @@ class KaiAdmission:
             for event in self._podgrouper.release_all():
                 self._onward(event)
             return
-        for event in self._scheduling.watched.reported():
-            for each in self._members.translated(event) if self._is_known(event) else ():
-                self._onward(each)
+        self._report_again()
 
     def _is_known(self, event: PodArrived | PodBound) -> bool:
         """Whether the pod is in the facts: others are offered by the guard of the project."""

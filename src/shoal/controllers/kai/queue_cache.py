@@ -1,20 +1,25 @@
-"""Reads KAI's queues from the watch cache. A queue that cannot be decoded counts as not existing."""
+"""Reads KAI's queues and SchedulingShards from the watch caches. One that cannot be decoded counts as not existing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
+from shoal.api.meta import ObjectMeta
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.client.served import Served
 from shoal.engine.queues.disciplines.kai.objects import Queue
+from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard
 
+T = TypeVar("T", Queue, SchedulingShard)
 _queues = msgspec.json.Decoder(Queue)
+_shards = msgspec.json.Decoder(SchedulingShard)
 
 
 class QueueCache:
@@ -32,7 +37,8 @@ class QueueCache:
         self._on_followed = followed
         self._followed: dict[Kind, Informer] = {}
         self.queues: dict[str, Queue] = {}
-        for kind in (KAI_QUEUES, KAI_POD_GROUPS):
+        self.shards: dict[str, SchedulingShard] = {}
+        for kind in (KAI_QUEUES, KAI_POD_GROUPS, KAI_SHARDS):
             served.when_there(kind, self._follow)
 
     @property
@@ -49,21 +55,31 @@ class QueueCache:
         if self._followed:
             await self._context.informers.synced(self._followed)
 
+    def group_uid(self, name: str) -> str:
+        """Of the PodGroup of that namespace and name; empty if there is none."""
+        groups = self._followed.get(KAI_POD_GROUPS)
+        item = groups.get(*name.split("/", 1)) if groups is not None else None
+        return "" if item is None else item.uid
+
     def _follow(self, kind: Kind) -> None:
         informer = self._followed[kind] = self._context.informers.of(kind)
         self._on_followed(kind, informer)
         if kind == KAI_QUEUES:
-            informer.on_change(self._changed)
+            informer.on_change(lambda before, after: self._changed(self.queues, queue_of, before, after))
+        if kind == KAI_SHARDS:
+            informer.on_change(lambda before, after: self._changed(self.shards, _shard_of, before, after))
 
-    def _changed(self, before: Item | None, after: Item | None) -> None:
+    def _changed(
+        self, known: dict[str, T], read: Callable[[Item], T | None], before: Item | None, after: Item | None
+    ) -> None:
         item = after or before
-        queue = queue_of(after) if after is not None else None
-        if item is None or self.queues.get(item.name) == queue:
+        value = read(after) if after is not None else None
+        if item is None or known.get(item.name) == value:
             return
-        if queue is None:
-            self.queues.pop(item.name, None)
+        if value is None:
+            known.pop(item.name, None)
         else:
-            self.queues[item.name] = queue
+            known[item.name] = value
         self._on_change()
 
 
@@ -72,3 +88,12 @@ def queue_of(item: Item) -> Queue | None:
         return _queues.decode(item.data)
     except msgspec.DecodeError:
         return None
+
+
+def _shard_of(item: Item) -> SchedulingShard | None:
+    """Without its metadata but the name: what Shoal writes to it changes nothing here."""
+    try:
+        found = _shards.decode(item.data)
+    except msgspec.DecodeError:
+        return None
+    return SchedulingShard(ObjectMeta(name=found.name), found.spec)

@@ -26,9 +26,8 @@ from shoal.client.kind import PODS, Kind
 from shoal.client.optimistic_update import OptimisticUpdate
 from shoal.engine.cluster import Cluster
 from shoal.engine.gang_members import Gang
-from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
-from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
 from shoal.engine.queues.disciplines.kai.objects import Queue
+from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     POD_SCHEDULING_ERRORS,
     WAITING_FOR_EVICTIONS,
@@ -61,7 +60,7 @@ _pods = msgspec.json.Decoder(_AnnotatedPod)
 
 
 class KaiStatusWriter:
-    def __init__(self, context: Context, cluster: Cluster, discipline: Fairshare) -> None:
+    def __init__(self, context: Context, cluster: Cluster, discipline: ShardedFairshare) -> None:
         self._context = context
         self._cluster = cluster
         self._discipline = discipline
@@ -101,14 +100,14 @@ class KaiStatusWriter:
 
     def words_of(self, group: str) -> str:
         """Why a queue holds the pods of a gang back; empty if none does."""
-        gang, cycle = self._cluster.gangs.find(group), self._discipline.last
-        reason = self._reason(cycle, gang) if gang is not None and cycle is not None else None
+        gang = self._cluster.gangs.find(group)
+        reason = self._reason(gang) if gang is not None else None
         if reason is None or reason[0] == POD_SCHEDULING_ERRORS or not self._is_whole(gang):
             return ""
         return ": ".join(reason)
 
     def _is_whole(self, gang: Gang | None) -> bool:
-        cycle = self._discipline.last
+        cycle = self._discipline.cycle_of(gang) if gang is not None else None
         job = waiting_job(cycle, gang) if cycle is not None and gang is not None else None
         return job is not None and job.is_ready
 
@@ -136,25 +135,25 @@ class KaiStatusWriter:
                 self._marked[f"{after.namespace}/{after.name}"] = None
 
     async def _write_all(self) -> bool:
-        cycle = self._discipline.last
-        if cycle is None:
+        cycles = [cycle for _, cycle in self._discipline.cycles()]
+        if not cycles:
             return True
         is_done = True
         for item in self._informers.get(KAI_QUEUES, ()):
-            is_done = await self._write(KAI_QUEUES, item, self._of_queue(cycle, item.name)) and is_done
-        if not cycle.state.is_cut:
+            is_done = await self._write(KAI_QUEUES, item, self._of_queue(item.name)) and is_done
+        if not any(cycle.state.is_cut for cycle in cycles):
             # In a backlog most jobs wait for the next cycle only.
-            self._find_reasons(cycle)
+            self._find_reasons()
         is_done = await self._mark_stale() and is_done
-        is_done = await self._write_groups(cycle) and is_done
+        is_done = await self._write_groups() and is_done
         self._record_pod_events()
         return is_done
 
-    def _find_reasons(self, cycle: FairshareCycle) -> None:
+    def _find_reasons(self) -> None:
         """Of the gangs that wait: each whose reason is another one than before is written again."""
         found: dict[str, tuple[str, str]] = {}
         for gang in self._cluster.gangs:
-            reason = self._reason(cycle, gang)
+            reason = self._reason(gang)
             if reason is not None:
                 found[gang.name] = reason
         for name in found.keys() | self._reasons.keys():
@@ -162,18 +161,21 @@ class KaiStatusWriter:
                 self._changed[name] = None
         self._reasons = found
 
-    def _reason(self, cycle: FairshareCycle | None, gang: Gang) -> tuple[str, str] | None:
+    def _reason(self, gang: Gang) -> tuple[str, str] | None:
         """None for a gang that does not wait, or in no queue."""
-        if cycle is None or gang.facts is None or not gang.facts.queue:
+        if gang.facts is None or not gang.facts.queue:
+            return None
+        cycle = self._discipline.cycle_of(gang)
+        if cycle is None:
             return None
         if is_promised(self._cluster, gang):
             return WAITING_FOR_EVICTIONS
         job = waiting_job(cycle, gang)
         if job is None or (job.exist > len(job.waiting) and not job.is_ready):
             return None
-        return reason_of(self._queues, job, tree_usage(cycle.tree))
+        return reason_of(self._queues, job, tree_usage(cycle.tree), self._discipline.shards.pools)
 
-    async def _write_groups(self, cycle: FairshareCycle) -> bool:
+    async def _write_groups(self) -> bool:
         """Writes only changed groups: each pod of KAI has a group, and there may be ten thousand."""
         groups = self._informers.get(KAI_POD_GROUPS)
         changed, self._changed = self._changed, {}
@@ -181,7 +183,7 @@ class KaiStatusWriter:
             item = groups.get(*name.split("/", 1)) if groups is not None else None
             if item is None:
                 continue
-            if not await self._write(KAI_POD_GROUPS, item, self._of_group(cycle, item, name)):
+            if not await self._write(KAI_POD_GROUPS, item, self._of_group(item, name)):
                 self._changed[name] = None
         return not self._changed
 
@@ -200,9 +202,10 @@ class KaiStatusWriter:
             is_done = await self._guarded.merged(KAI_POD_GROUPS, item, body) and is_done
         return is_done
 
-    def _of_queue(self, cycle: FairshareCycle, name: str) -> Obj:
+    def _of_queue(self, name: str) -> Obj:
         below = sorted(queue.name for queue in self._queues.values() if queue.spec.parent_queue == name)
-        node = cycle.tree.nodes.get(name)
+        cycle = self._discipline.cycle_of_queue(name)
+        node = cycle.tree.nodes.get(name) if cycle is not None else None
         amounts = (
             {}
             if node is None
@@ -217,13 +220,18 @@ class KaiStatusWriter:
         }
         return found | ({"childQueues": below} if below else {"childQueues": None})
 
-    def _of_group(self, cycle: FairshareCycle, item: Item, name: str) -> Obj:
+    def _of_group(self, item: Item, name: str) -> Obj:
         phases = Counter(
             _pods.decode(pod.data).status.phase
             for pod in self._context.informers.of(PODS).index(_INDEX, _group_of)[f"{item.namespace}/{item.name}"]
         )
-        gang, job = self._cluster.gangs.find(name), cycle.jobs.get(name)
-        held, wanted = gang_amounts(self._cluster, cycle.amounts, gang) if gang is not None else ((), ())
+        gang = self._cluster.gangs.find(name)
+        cycle = self._discipline.cycle_of(gang) if gang is not None else None
+        job = cycle.jobs.get(name) if cycle is not None else None
+        held: Sequence[int] = ()
+        wanted: Sequence[int] = ()
+        if gang is not None and cycle is not None:
+            held, wanted = gang_amounts(self._cluster, cycle.amounts, gang)
         is_fixed = job is not None and not job.is_preemptible
         found: Obj = {field: phases.get(phase, 0) for phase, field in _PHASES.items()}
         found["resourcesStatus"] = {
@@ -232,15 +240,16 @@ class KaiStatusWriter:
             "requested": _quantities(wanted),
         }
         reason = self._reasons.get(name)
-        found["schedulingConditions"] = None if reason is None else [self._condition(item, *reason)]
+        pool = gang.facts.node_pool if gang is not None and gang.facts is not None else ""
+        found["schedulingConditions"] = None if reason is None else [self._condition(item, pool or _POOL, *reason)]
         return found
 
-    def _condition(self, item: Item, reason: str, message: str) -> Obj:
+    def _condition(self, item: Item, pool: str, reason: str, message: str) -> Obj:
         known = (item.obj().get("status") or {}).get("schedulingConditions") or [{}]
         result = (known[-1].get("reason"), known[-1].get("message")) == (reason, message)
         return {
             "type": "UnschedulableOnNodePool",
-            "nodePool": _POOL,
+            "nodePool": pool,
             "status": "True",
             "reason": reason,
             "message": message,

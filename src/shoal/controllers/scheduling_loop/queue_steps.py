@@ -29,6 +29,9 @@ class QueueSteps:
         """Add a discipline after the existing ones."""
         self._disciplines.append(discipline)
 
+    def __iter__(self) -> Iterator[QueueDiscipline]:
+        return iter(self._disciplines)
+
     def before(self, steps: Sequence[Step], now_s: float) -> tuple[Step, ...]:
         """The steps of the disciplines and then these."""
         return (*self._steps(now_s), *steps)

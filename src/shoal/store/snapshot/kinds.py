@@ -47,6 +47,7 @@ WANTED: tuple[Kind, ...] = (
     others.LOCAL_QUEUES,
     others.VOLCANO_QUEUES,
     others.KAI_QUEUES,
+    others.KAI_SHARDS,
     LIMIT_RANGES,
     core.RESOURCE_QUOTAS,
     core.DISRUPTION_BUDGETS,

@@ -67,6 +67,13 @@ def allocate(cycle: FairshareCycle) -> None:
 
 
 def _takes_step(cycle: FairshareCycle, job: FairJob, stuck: set[Charge], departures: Departures) -> bool:
+    cycle.counts.tried[ALLOCATE] += 1
+    is_served = _finds_room(cycle, job, stuck, departures)
+    cycle.counts.served[ALLOCATE] += is_served
+    return is_served
+
+
+def _finds_room(cycle: FairshareCycle, job: FairJob, stuck: set[Charge], departures: Departures) -> bool:
     state = cycle.state
     if (over := cycle.over(job, job.step_amounts)) is not None:
         cycle.note(job, over[0])
@@ -164,6 +171,7 @@ class _VictimAction(ABC):
             self._order = ServingOrder(waiting)
         ahead, search, order = self._ahead, self._search, self._order
         assert search is not None and order is not None  # noqa: S101, PT018 - set with ahead
+        cycle.counts.tried[self._action] += 1
         found = search.find(job, order.before)
         if found is None:
             return False
@@ -187,6 +195,7 @@ class _VictimAction(ABC):
                 for pod in stops:
                     ahead.evict(pod, job.name)
             moved = [pod for pod in step.pods if pod in found.moved]
+            cycle.counts.evicted[(step.job.name, self._action)] += len(stops) + len(moved)
             if moved:
                 before = cycle.take_off(step.job, moved, returns=True)
                 cycle.put(step.job, [found.moved[pod] for pod in moved])
@@ -195,6 +204,7 @@ class _VictimAction(ABC):
                     _, row, grant = found.moved[pod]
                     moves.append(Move(pod, names[before[pod].row], names[row], grant, job.name))
         cycle.put(job, found.placed)
+        cycle.counts.served[self._action] += 1
         ahead.move(moves, found.placed)
         cycle.touched |= {job, *touched}
 
@@ -253,8 +263,13 @@ class _Reclaim(_VictimAction):
         )
 
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
-        of_victim = self.cycle.settings.reclaim_min_runtime_of_victim
-        least_s = reclaim_min_runtime_s(claimant.leaf, job.leaf, of_victim=of_victim)
+        settings = self.cycle.settings
+        least_s = reclaim_min_runtime_s(
+            claimant.leaf,
+            job.leaf,
+            settings.reclaim_min_runtime_s,
+            of_victim=settings.reclaim_min_runtime_of_victim,
+        )
         return _may_stop(self.cycle, job, least_s)
 
     def _accepts(self, claimant: FairJob, found: Solution) -> bool:
@@ -287,13 +302,13 @@ class _Preempt(_VictimAction):
     def _may_yield(self, claimant: FairJob, job: FairJob) -> MayYield:
         if job.priority >= claimant.priority:
             return MayYield.NOTHING
-        return _may_stop(self.cycle, job, preempt_min_runtime_s(job.leaf))
+        return _may_stop(self.cycle, job, preempt_min_runtime_s(job.leaf, self.cycle.settings.preempt_min_runtime_s))
 
 
 def _may_stop(cycle: FairshareCycle, job: FairJob, least_s: float) -> MayYield:
     """A job that has not run for long enough gives up only what it has above its minimum."""
     started_s = job.started_s(cycle.state.now_s)
-    if not least_s or cycle.state.now_s - started_s >= least_s:
+    if not least_s or not cycle.settings.has_min_runtimes or cycle.state.now_s - started_s >= least_s:
         return MayYield.ALL
     cycle.due_s = min(cycle.due_s, started_s + least_s)
     return MayYield.SURPLUS
@@ -330,6 +345,7 @@ def evict_stale(cycle: FairshareCycle, since_s: dict[str, float], seen: set[str]
             if cycle.cluster.pods[pod].is_bound:
                 state.ledger.mark_terminating(pod)
                 state.intentions.append(Evict(pod, "", Code.STALE))
+                cycle.counts.evicted[(job.name, STALE)] += 1
     since_s.clear()
     since_s.update(stale)
     seen.clear()

@@ -21,9 +21,11 @@ from shoal.engine.gangs.attempt import place_gang
 from shoal.engine.gangs.next_pods import GangDemand, PodsToPlace
 from shoal.engine.gangs.search import Search
 from shoal.engine.pods import PodAllocation
+from shoal.engine.queues.disciplines.kai.action_counts import ActionCounts
 from shoal.engine.queues.disciplines.kai.fair_facts import charge, fair_facts
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, sum_of
 from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3, FairQueue, QueueNode, is_within
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool, pool_rows
 from shoal.engine.queues.disciplines.kai.pod_amounts import gpu_options
 from shoal.engine.reasons import Code
 
@@ -43,6 +45,10 @@ class FairshareSettings(msgspec.Struct, frozen=True):
     """Minimum runtimes of reclaim are looked up from the victim's own queue, not from below the common ancestor."""
     depths: Mapping[str, int] = {}
     """Action -> jobs of a queue that it looks at; absent or 0 is all of them."""
+    preempt_min_runtime_s: float = 0.0
+    """Of queues that have none, and whose ancestors have none."""
+    reclaim_min_runtime_s: float = 0.0
+    has_min_runtimes: bool = True
 
 
 Mark = tuple[int, int]
@@ -57,11 +63,14 @@ class FairshareCycle:
         queues: Sequence[FairQueue],
         settings: FairshareSettings,
         usage: Mapping[str, tuple[float, ...]],
+        pool: NodePool | None = None,
     ) -> None:
+        """`pool`: the nodes about which the cycle decides; None for all."""
         self.state = state
         self.cluster = state.cluster
         self.settings = settings
-        facts = fair_facts(state.cluster, queues, settings.k, usage)
+        facts = fair_facts(state.cluster, queues, settings.k, usage, pool)
+        self.pool = pool
         self.tree, self.jobs, self.amounts, self.total = facts.tree, facts.jobs, facts.amounts, facts.total
         self._log: list[tuple[FairJob, Amounts3]] = []
         """What was charged, in order; negative amounts were taken off."""
@@ -71,6 +80,7 @@ class FairshareCycle:
         """When the passing of time alone may change a decision."""
         self.touched: set[FairJob] = set()
         """Jobs that were given room, or that yielded."""
+        self.counts = ActionCounts()
         self.versions: dict[QueueNode, int] = {}
         """Counts the changes of what each queue holds."""
 
@@ -116,7 +126,14 @@ class FairshareCycle:
         cluster = self.cluster
         asked = sum(_plain_milli(cluster.pending[pod].charge) for pod in job.step)
         departing = sum(cluster.pods[pod].charge.gpu_milli for pod in cluster.terminating)
-        return asked <= cluster.gpu_free_milli + departing
+        free = cluster.gpu_free_milli
+        if self.pool is not None:
+            rows = pool_rows(cluster, self.pool)
+            inside = set(rows.tolist())
+            free = int(np.maximum(cluster.free[rows, GPU_MILLI], 0).sum())
+            leaving = [cluster.pods[pod] for pod in cluster.terminating]
+            departing = sum(each.charge.gpu_milli for each in leaving if each.row in inside)
+        return asked <= free + departing
 
     def shortage(self, step: Sequence[str]) -> Amounts3 | None:
         """What all nodes together lack for a step; None if nothing, or if that cannot be counted."""
@@ -124,7 +141,7 @@ class FairshareCycle:
         charges = [cluster.pending[pod].charge for pod in step]
         if cluster.devices.odd or any(not _plain_milli(charge) and charge.ask.devices for charge in charges):
             return None
-        free = np.maximum(cluster.free[: cluster.rows][cluster.alive[: cluster.rows]], 0).sum(axis=0)
+        free = np.maximum(cluster.free[pool_rows(cluster, self.pool)], 0).sum(axis=0)
         asked = sum_of(self.amounts.of(charge) for charge in charges)
         lacks = [max(0, asked[at] - int(free[column])) for at, column in enumerate((GPU_MILLI, CPU, MEMORY))]
         return lacks if any(lacks) else None

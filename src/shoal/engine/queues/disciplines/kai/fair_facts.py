@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shoal.engine.cluster import Cluster
 from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, jobs_of, sum_of
 from shoal.engine.queues.disciplines.kai.fair_queues import EACH, Amounts3, FairQueue, QueueNode, QueueTree
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts, total_amounts
 
 
@@ -21,11 +22,18 @@ class FairFacts:
 
 
 def fair_facts(
-    cluster: Cluster, queues: Sequence[FairQueue], k: float = 0.0, usage: Mapping[str, tuple[float, ...]] | None = None
+    cluster: Cluster,
+    queues: Sequence[FairQueue],
+    k: float = 0.0,
+    usage: Mapping[str, tuple[float, ...]] | None = None,
+    pool: NodePool | None = None,
 ) -> FairFacts:
-    """With the fair shares of all queues. A request is everything that is bound, runs or waits."""
+    """With the fair shares of all queues. A request is everything that is bound, runs or waits. In a node pool only its
+    queues, its jobs and its nodes count."""
+    if pool is not None:
+        queues = [queue for queue in queues if queue.pool == pool.value]
     tree, amounts = QueueTree(queues, usage), PodAmounts(cluster)
-    jobs = {job.name: job for job in jobs_of(cluster, tree, amounts)}
+    jobs = {job.name: job for job in jobs_of(cluster, tree, amounts, pool)}
     requested: dict[QueueNode, list[int]] = {}
     of, pods, pending = amounts.of, cluster.pods, cluster.pending
     for job in jobs.values():
@@ -44,7 +52,7 @@ def fair_facts(
         for node in leaf.path:
             for at in EACH:
                 node.requested[at] += wanted[at]
-    total = total_amounts(cluster, amounts)
+    total = total_amounts(cluster, amounts, pool)
     tree.divide(total, k)
     return FairFacts(tree, jobs, amounts, total)
 

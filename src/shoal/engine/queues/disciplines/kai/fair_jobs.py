@@ -18,6 +18,7 @@ from shoal.engine.groups import GroupFacts
 from shoal.engine.preemption.eviction_units import parts_have_what_they_need
 from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor
 from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, QueueTree
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts
 
 BELOW_MINIMUM, AT_MINIMUM, ABOVE_MINIMUM = range(3)
@@ -184,13 +185,15 @@ def _reversed(name: str) -> str:
     return "".join(chr(0x10FFFF - ord(letter)) for letter in name)
 
 
-def jobs_of(cluster: Cluster, tree: QueueTree, amounts: PodAmounts) -> Iterator[FairJob]:
-    """The jobs of a cluster in queues that may have some. Others are not looked at."""
+def jobs_of(cluster: Cluster, tree: QueueTree, amounts: PodAmounts, pool: NodePool | None = None) -> Iterator[FairJob]:
+    """The jobs of a cluster, or of a node pool, in queues that may have some. Others are not looked at."""
     leaves: dict[str, QueueNode | None] = {}
     pods, pending = cluster.pods, cluster.pending
     for gang in cluster.gangs:
         facts = gang.facts
         if facts is None or not facts.queue or not (gang.running or gang.waiting):
+            continue
+        if pool is not None and facts.node_pool != pool.value:
             continue
         if facts.queue not in leaves:
             leaves[facts.queue] = tree.leaf(facts.queue)

@@ -37,6 +37,8 @@ class FairQueue(msgspec.Struct, frozen=True):
     weight: tuple[float, float, float] = (0.0, 0.0, 0.0)
     preempt_min_runtime_s: float | None = None
     reclaim_min_runtime_s: float | None = None
+    pool: str = ""
+    """The value of its label that names a node pool."""
 
 
 def fair_queues(queues: Iterable[Queue]) -> list[FairQueue]:
@@ -52,6 +54,7 @@ def fair_queues(queues: Iterable[Queue]) -> list[FairQueue]:
             (queue.weight("gpu"), queue.weight("cpu"), queue.weight("memory")),
             queue.preempt_min_runtime_s,
             queue.reclaim_min_runtime_s,
+            queue.node_pool,
         )
         for queue in by_age
     ]

@@ -22,19 +22,25 @@ from shoal.engine.queues.disciplines.kai.fair_actions import (
 )
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle, FairshareSettings
 from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool
 
 DEFAULT_ACTIONS = (ALLOCATE, CONSOLIDATION, RECLAIM, PREEMPT, STALE)
+OPEN, CLOSE = "open", "close"
+"""The steps that read the jobs, and that note whether anything is left to decide."""
 
 
 class Fairshare:
-    """The discipline for one cluster."""
+    """The discipline for a cluster, or for a node pool of it."""
 
     def __init__(
         self,
         queues: Sequence[FairQueue] = (),
         settings: FairshareSettings = FairshareSettings(),  # noqa: B008 - a frozen value
         actions: Sequence[str] = DEFAULT_ACTIONS,
+        pool: NodePool | None = None,
     ) -> None:
+        """`pool`: the part of the cluster about which it decides; None for all of it."""
+        self.pool = pool
         self.queues = tuple(queues)
         self.settings = settings
         self.actions = tuple(actions)
@@ -54,7 +60,11 @@ class Fairshare:
 
     def steps(self) -> tuple[Step, ...]:
         """The actions in their configured order."""
-        return (self._open, *(self._step(action) for action in self.actions), self._end)
+        return tuple(step for _, step in self.named_steps())
+
+    def named_steps(self) -> tuple[tuple[str, Step], ...]:
+        """With the name of each action; the first and the last step are none."""
+        return (OPEN, self._open), *((action, self._step(action)) for action in self.actions), (CLOSE, self._end)
 
     def next_s(self) -> float | None:
         """When the passing of time alone may change a decision."""
@@ -76,7 +86,7 @@ class Fairshare:
         elif not self._is_quiet(state):
             self._quiet = None
             self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
-            self.last = FairshareCycle(state, self.queues, self.settings, self.usage)
+            self.last = FairshareCycle(state, self.queues, self.settings, self.usage, self.pool)
         self._cut = None
         state.kept |= self._kept
 
@@ -98,4 +108,4 @@ class Fairshare:
     def _facts(self, state: CycleState) -> tuple[object, ...]:
         cluster = state.cluster
         waiting = cluster.pending.arrivals, len(cluster.pending)
-        return cluster.version, waiting, self.queues, self.settings, self.usage, self.actions
+        return cluster.version, waiting, self.queues, self.settings, self.usage, self.actions, self.pool

@@ -42,6 +42,25 @@ def kai_profile(*, gpu_spread: bool = False, cpu_spread: bool = False, shares_sp
     return Profile("KAI", static, ((density, 1),), Soft(affinity=2 * _FAR, spread=2 * _FAR), devices)
 
 
+_STRATEGIES = [(gpu, cpu, shares) for gpu in (False, True) for cpu in (False, True) for shares in (False, True)]
+
+
+def preferences_name(*, gpu_spread: bool, cpu_spread: bool, shares_spread: bool) -> str:
+    """The name of a profile among `named_preferences`."""
+    gpu, cpu, shares = ("spread" if each else "binpack" for each in (gpu_spread, cpu_spread, shares_spread))
+    return f"KAI gpu={gpu} cpu={cpu} shares={shares}"
+
+
+def named_preferences() -> dict[str, Profile]:
+    """The profiles of all strategies, for a placement to which asks name theirs."""
+    return {
+        preferences_name(gpu_spread=gpu, cpu_spread=cpu, shares_spread=shares): kai_profile(
+            gpu_spread=gpu, cpu_spread=cpu, shares_spread=shares
+        )
+        for gpu, cpu, shares in _STRATEGIES
+    }
+
+
 class NodeDensity(msgspec.Struct, frozen=True):
     """Pods with devices by free devices, the others by free cores and rather where there are no devices."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import field
 
-from shoal.api.groups.kai import KaiPodGroupSpec
+from shoal.api.groups.kai import NODE_POOL_LABEL, KaiPodGroupSpec
 from shoal.api.kueue.durations import seconds
 from shoal.api.meta import ObjectMeta
 from shoal.units.errors import UserError, Where
@@ -39,6 +39,7 @@ class QueueResources(msgspec.Struct, frozen=True):
 
 
 class QueueSpec(msgspec.Struct, rename="camel", frozen=True):
+    display_name: str = ""
     parent_queue: str = ""
     priority: int = 100
     preempt_min_runtime: str | None = None
@@ -53,6 +54,10 @@ class Queue(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.metadata.name
+
+    @property
+    def node_pool(self) -> str:
+        return self.metadata.labels.get(NODE_POOL_LABEL, "")
 
     def quota(self, resource: str) -> int | None:
         """In the engine's units; None is unlimited."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine import facts
 from shoal.engine.asks import Ask
@@ -17,6 +18,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import FULL_MILLI, NOMINAL_MEMORY_MIB, MemoryShares, MigTiles, VirtualGpus
 from shoal.engine.dra.requests import ClaimAsk, ClaimRef, Option
 from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool, pool_rows
 
 _COMPUTE = re.compile(r"(?:^|[-.])([1-9][0-9]?)g\b", re.ASCII)
 _GPU_CLASSES = ("gpu.nvidia.com", "nvidia.com/gpu")
@@ -70,9 +72,8 @@ def is_gpu_class(name: str) -> bool:
     return name in _GPU_CLASSES or name.endswith("/gpu")
 
 
-def total_amounts(cluster: Cluster, amounts: PodAmounts) -> list[int]:
-    """What the nodes that take pods offer, without what pods use of it that are in no queue of KAI."""
-    rows = (cluster.alive[: cluster.rows] & ~cluster.unschedulable[: cluster.rows]).nonzero()[0]
+def offered_amounts(cluster: Cluster, rows: NDArray[np.int64]) -> list[int]:
+    """What some nodes offer."""
     offered = cluster.total[rows]
     gpus = int(cluster.devices.full[rows].sum())
     for column, name in cluster.resources.names.items():
@@ -81,7 +82,14 @@ def total_amounts(cluster: Cluster, amounts: PodAmounts) -> list[int]:
             gpus += int(offered[:, column].sum()) * slices * FULL_MILLI
     if not cluster.devices.full.any():
         gpus += len(_claimable_gpus(cluster)) * FULL_MILLI
-    total = [gpus, int(offered[:, facts.CPU].sum()), int(offered[:, facts.MEMORY].sum())]
+    return [gpus, int(offered[:, facts.CPU].sum()), int(offered[:, facts.MEMORY].sum())]
+
+
+def total_amounts(cluster: Cluster, amounts: PodAmounts, pool: NodePool | None = None) -> list[int]:
+    """What the nodes that take pods offer, without what pods use of it that are in no queue of KAI."""
+    rows = pool_rows(cluster, pool)
+    rows = rows[~cluster.unschedulable[rows]]
+    total = offered_amounts(cluster, rows)
     usable = set(rows.tolist())
     for allocation in cluster.pods.values():
         gang = cluster.gangs.find(allocation.who.group) if allocation.who.group else None

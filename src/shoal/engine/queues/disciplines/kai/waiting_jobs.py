@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shoal.engine.cluster import Cluster
@@ -16,6 +16,7 @@ from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     Amounts,
     UsageOf,
     not_ready,
+    pool_reason,
     unschedulable_reason,
 )
 from shoal.units.quantity import Quantity
@@ -37,6 +38,7 @@ class WaitingJob:
     """Whether enough pods exist for its next step."""
     exist: int
     needs: int
+    node_pool: str = ""
 
     @property
     def is_alone(self) -> bool:
@@ -64,13 +66,19 @@ def waiting_job(cycle: FairshareCycle, gang: Gang) -> WaitingJob | None:
         is_ready,
         _exist(cluster, gang),
         facts.minimum or sum(part.minimum for part in facts.parts),
+        facts.node_pool,
     )
 
 
-def reason_of(queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf) -> tuple[str, str]:
-    """The reason and the message, in KAI's words."""
+def reason_of(
+    queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf, pools: Iterable[str] | None = None
+) -> tuple[str, str]:
+    """The reason and the message, in KAI's words. `pools`: those with a shard, where shards divide the cluster."""
     if not job.is_ready:
         return not_ready(job.exist, job.needs)
+    nowhere = pool_reason(queues, pools, job.queue, job.node_pool)
+    if nowhere is not None:
+        return nowhere
     return unschedulable_reason(queues, job.queue, job.requested, usage_of, is_non_preemptible=job.is_non_preemptible)
 
 

@@ -1,0 +1,49 @@
+"""Takes the time of each action of KAI's fair share, and hands on what the actions counted, after each cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from shoal.engine.cycle_state import CycleState, Step
+from shoal.engine.queues.disciplines.kai.action_counts import ActionCounts
+from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
+
+
+class CycleObserver(Protocol):
+    def observe(self, seconds: Mapping[str, float]) -> None: ...
+
+    def count(self, counts: ActionCounts, pool: str, uid_of: Callable[[str], str]) -> None: ...
+
+
+class MeasuredCycles:
+    def __init__(
+        self,
+        observer: CycleObserver,
+        stopwatch: Callable[[], float],
+        discipline: ShardedFairshare,
+        uid_of: Callable[[str], str],
+    ) -> None:
+        self._observer = observer
+        self._stopwatch = stopwatch
+        self._discipline = discipline
+        self._uid_of = uid_of
+        self._seconds: dict[str, float] = {}
+
+    def steps(self) -> tuple[Step, ...]:
+        self._seconds = {}
+        return tuple(self._timed(name, step) for name, step in self._discipline.named_steps())
+
+    def done(self) -> None:
+        self._observer.observe(self._seconds)
+        for shard, cycle in self._discipline.cycles():
+            self._observer.count(cycle.counts.take(), shard.pool.value if shard.pool is not None else "", self._uid_of)
+
+    def _timed(self, name: str, step: Step) -> Step:
+        def run(state: CycleState) -> None:
+            began = self._stopwatch()
+            step(state)
+            # The shards have actions of the same names.
+            self._seconds[name] = self._seconds.get(name, 0.0) + self._stopwatch() - began
+
+        return run

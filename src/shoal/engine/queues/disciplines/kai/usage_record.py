@@ -1,0 +1,236 @@
+"""Records what queues use over time, and what the cluster had to offer, for fair shares that are based on time.
+
+Amounts are whole numbers: what pods hold times the seconds for which they held it. They are kept in buckets of equal
+length, so that what left the window is forgotten and the record stays bounded: at most four hundred buckets, whatever
+the window. A record that is read back after a restart continues as if there had been none, for pods that run on: their
+starts are known, and the time between is added to the first measurement.
+
+Rejected: one decayed number per queue. It is smaller, but it knows no sliding window without decay, which is KAI's
+default, and another half-life would need the history again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.engine.queues.disciplines.kai.fair_queues import EACH, NOTHING, Amounts3
+from shoal.units.schedules import Schedule
+
+SLIDING, TUMBLING, CRON = "sliding", "tumbling", "cron"
+WEEK_S = 7 * 86_400.0
+_MOST_BUCKETS = 200
+_BUCKETS_PER_HALF_LIFE = 20
+_HALF_LIVES = 20
+"""What is older than so many half-lives counts less than a millionth, and is forgotten."""
+_FAR_S = 1 << 40
+Usage = dict[str, tuple[float, ...]]
+
+
+class UsageWindow(msgspec.Struct, frozen=True):
+    """Over which time use counts, and how fast it loses weight."""
+
+    kind: str = SLIDING
+    size_s: float = WEEK_S
+    half_life_s: float = 0.0
+    """0: all of the window counts alike."""
+    first_s: float | None = None
+    """When a tumbling window began; None: with the first measurement."""
+    schedule: Schedule | None = None
+    """When windows of the kind `cron` begin."""
+
+
+class QueueUse(NamedTuple):
+    """What one pod held in the queues of its path."""
+
+    path: tuple[str, ...]
+    amounts: Amounts3
+    since_s: float
+    until_s: float | None = None
+    """When it ended; None if it runs on."""
+
+
+class Bucket(msgspec.Struct, array_like=True):
+    begin_s: int
+    end_s: int
+    until_s: int
+    """Up to when it is measured."""
+    capacity: list[int]
+    use: dict[str, list[int]]
+
+    @property
+    def measured_s(self) -> int:
+        return self.until_s - self.begin_s
+
+
+class UsageState(msgspec.Struct):
+    """All that is kept over a restart."""
+
+    until_s: int
+    """Up to when use was measured."""
+    window_s: int
+    """When the window began that is current in windows that tumble, or follow a schedule."""
+    buckets: list[Bucket]
+
+
+class UsageRecord:
+    def __init__(self, window: UsageWindow, state: UsageState | None = None) -> None:
+        self.window = window
+        self.state = state
+
+    def measure(self, uses: Iterable[QueueUse], capacity: Amounts3, now_s: float) -> None:
+        """Add what pods held since the last measurement. The first one only begins the record."""
+        now = math.floor(now_s)
+        if self.state is None:
+            first = self.window.first_s
+            self.state = UsageState(now, now if first is None else min(now, math.floor(first)), [])
+            return
+        state = self.state
+        if now <= state.until_s:
+            return
+        begin = max(state.until_s, now - math.ceil(self._horizon_s))
+        whole, partial = _by_path(uses, begin, now)
+        for bucket, start, end in self._segments(begin, now):
+            _add(bucket.capacity, capacity, end - start)
+            for path, amounts in whole.items():
+                _add_path(bucket, path, amounts, end - start)
+            for use in partial:
+                until = now if use.until_s is None else math.floor(use.until_s)
+                _add_path(bucket, use.path, use.amounts, min(end, until) - max(start, math.floor(use.since_s)))
+        state.until_s = now
+        self._advance(now)
+        oldest = self._begin_s(now)
+        state.buckets = [bucket for bucket in state.buckets if bucket.end_s > oldest]
+
+    def usage(self) -> Usage:
+        """Queue -> its use of each resource in the window, divided by the capacity in the window, at the time of the
+        last measurement."""
+        state = self.state
+        if state is None:
+            return {}
+        begin = self._begin_s(state.until_s)
+        used: dict[str, list[float]] = {}
+        capacity = [0.0, 0.0, 0.0]
+        for bucket in state.buckets:
+            factor = self._weight(bucket, begin, state.until_s)
+            for at in EACH:
+                capacity[at] += bucket.capacity[at] * factor
+            for queue, amounts in bucket.use.items():
+                mine = used.setdefault(queue, [0.0, 0.0, 0.0])
+                for at in EACH:
+                    mine[at] += amounts[at] * factor
+        return {
+            queue: tuple(amounts[at] / capacity[at] if capacity[at] > 0 else 0.0 for at in EACH)
+            for queue, amounts in sorted(used.items())
+        }
+
+    def make_coarser(self) -> None:
+        """Join the shortest neighbours, an eighth of all buckets: the record takes less space, and what leaves a
+        sliding window is cut less finely."""
+        buckets = self.state.buckets if self.state is not None else []
+        for _ in range(min(len(buckets) - 1, max(1, len(buckets) // 8))):
+            at = min(range(len(buckets) - 1), key=lambda at: buckets[at + 1].end_s - buckets[at].begin_s)
+            last, after = buckets[at], buckets.pop(at + 1)
+            last.end_s, last.until_s = after.end_s, after.until_s
+            _add(last.capacity, after.capacity, 1)
+            for queue, amounts in after.use.items():
+                _add(last.use.setdefault(queue, [0, 0, 0]), amounts, 1)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _horizon_s(self) -> float:
+        size, half_life = self.window.size_s, self.window.half_life_s
+        return min(size, _HALF_LIVES * half_life) if half_life > 0 else size
+
+    @property
+    def _bucket_s(self) -> int:
+        length = self._horizon_s / _MOST_BUCKETS
+        if self.window.half_life_s > 0:
+            length = min(length, self.window.half_life_s / _BUCKETS_PER_HALF_LIFE)
+        return max(1, math.ceil(length))
+
+    def _segments(self, begin: int, end: int) -> Iterator[tuple[Bucket, int, int]]:
+        """The buckets of a time, each with the part of it that is in it."""
+        assert self.state is not None  # noqa: S101 - its caller made one
+        buckets, length = self.state.buckets, self._bucket_s
+        while begin < end:
+            if not buckets or buckets[-1].end_s <= begin:
+                last_s = min((begin // length + 1) * length, self._next_window_s(begin))
+                buckets.append(Bucket(begin, max(begin + 1, last_s), begin, [0, 0, 0], {}))
+            last = buckets[-1]
+            until = min(end, last.end_s)
+            last.until_s = until
+            yield last, begin, until
+            begin = until
+
+    def _next_window_s(self, after: int) -> int:
+        """When the next window begins: no bucket is in two of them."""
+        window, state = self.window, self.state
+        if window.kind == TUMBLING and window.size_s > 0 and state is not None:
+            first = state.window_s if window.first_s is None else window.first_s
+            return math.floor(first + ((after - first) // window.size_s + 1) * window.size_s)
+        if window.kind == CRON and window.schedule is not None:
+            due = window.schedule.next(datetime.fromtimestamp(after, UTC))
+            return after + _FAR_S if due is None else math.floor(due.timestamp())
+        return after + _FAR_S
+
+    def _advance(self, now: int) -> None:
+        """Find the window that is current."""
+        assert self.state is not None  # noqa: S101 - its caller made one
+        window, state = self.window, self.state
+        if window.kind == TUMBLING and window.size_s > 0:
+            first = state.window_s if window.first_s is None else window.first_s
+            state.window_s = math.floor(first + (now - first) // window.size_s * window.size_s)
+        elif window.kind == CRON and window.schedule is not None:
+            due = window.schedule.next(datetime.fromtimestamp(state.window_s, UTC))
+            while due is not None and due.timestamp() <= now:
+                state.window_s = math.floor(due.timestamp())
+                due = window.schedule.next(due)
+
+    def _begin_s(self, now: int) -> float:
+        """When what counts begins."""
+        oldest = now - self._horizon_s
+        if self.window.kind == SLIDING or self.state is None:
+            return oldest
+        # A window that follows a schedule has no other size.
+        begun_s = float(self.state.window_s)
+        return max(begun_s, oldest) if self.window.kind == TUMBLING else begun_s
+
+    def _weight(self, bucket: Bucket, begin: float, now: int) -> float:
+        """How much of a bucket counts: its part in the window, decayed. What is in it is taken as spread evenly."""
+        start, end = max(begin, bucket.begin_s), bucket.until_s
+        if end <= start:
+            return 0.0
+        half_life = self.window.half_life_s
+        if half_life <= 0:
+            return (end - start) / bucket.measured_s
+        decayed: float = 0.5 ** ((now - end) / half_life) - 0.5 ** ((now - start) / half_life)
+        return half_life / math.log(2) * decayed / bucket.measured_s
+
+
+def _by_path(uses: Iterable[QueueUse], begin: int, end: int) -> tuple[dict[tuple[str, ...], list[int]], list[QueueUse]]:
+    """What was held all the time by path, and what was held for a part of it."""
+    whole: dict[tuple[str, ...], list[int]] = {}
+    partial: list[QueueUse] = []
+    for use in uses:
+        if math.floor(use.since_s) <= begin and (use.until_s is None or math.floor(use.until_s) >= end):
+            _add(whole.setdefault(use.path, [0, 0, 0]), use.amounts, 1)
+        else:
+            partial.append(use)
+    return whole, partial
+
+
+def _add_path(bucket: Bucket, path: tuple[str, ...], amounts: Amounts3, seconds: int) -> None:
+    if seconds > 0 and tuple(amounts) != NOTHING:
+        for queue in path:
+            _add(bucket.use.setdefault(queue, [0, 0, 0]), amounts, seconds)
+
+
+def _add(to: list[int], amounts: Amounts3, times: int) -> None:
+    for at in EACH:
+        to[at] += amounts[at] * times

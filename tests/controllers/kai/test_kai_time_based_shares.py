@@ -1,0 +1,142 @@
+"""Fair shares that depend on what queues used before: measured on a cluster, and kept over restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.kai_clusters import add_kai_queue, add_work, bound, kai_cluster, start_kai, terminating
+from build.live_schedulers import add_node
+from build.small_clusters import SmallCluster
+from build.virtual_time import virtual
+from shoal.api.groups.kai import USAGE_ANNOTATION
+from shoal.client.ecosystem_kinds import KAI_SHARDS
+from shoal.client.kind import PODS
+from shoal.client.port import Deletion
+from shoal.engine.queues.disciplines.kai.usage_record import UsageRecord, UsageWindow
+from shoal.engine.queues.disciplines.kai.usage_text import usage_state
+
+_USAGE: dict[str, Any] = {"usageDBConfig": {"clientType": "prometheus", "usageParams": {"windowSize": "1d"}}}
+
+
+async def _add_shard(cluster: SmallCluster, **spec: Any) -> None:
+    await cluster.create(KAI_SHARDS, {"metadata": {"name": "default"}, "spec": spec})
+
+
+async def _add_queues(cluster: SmallCluster) -> None:
+    await add_node(cluster, "n1", gpus=4)
+    for name in ("a", "b"):
+        await add_kai_queue(cluster, name, 0)
+
+
+async def _run(cluster: SmallCluster, queue: str, count: int) -> None:
+    for index in range(count):
+        await add_work(cluster, f"{queue}{index}", queue, priorityClassName="train")
+    await cluster.until(lambda: _count(cluster, queue, count))
+    for index in range(count):
+        started = {"phase": "Running", "startTime": cluster.clock.text()}
+        await cluster.patch(PODS, f"{queue}{index}", {"status": started}, "status")
+
+
+async def _count(cluster: SmallCluster, start: str, count: int) -> bool:
+    return len(await bound(cluster, start)) == count
+
+
+async def _annotation(cluster: SmallCluster) -> str:
+    notes: dict[str, str] = (await cluster.get(KAI_SHARDS, "default"))["metadata"].get("annotations") or {}
+    return notes.get(USAGE_ANNOTATION, "")
+
+
+@pytest.mark.parametrize(
+    ("spec", "yields"),
+    [(_USAGE, 4), ({**_USAGE, "kValue": 0}, 2), ({**_USAGE, "kValue": 0.5}, 3)],
+    ids=["it counts", "a k of 0", "a k of one half"],
+)
+@virtual
+async def test_a_queue_that_had_all_gpus_yields_more_of_them(tmp_path: Path, spec: dict[str, Any], yields: int) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await _add_shard(cluster, **spec)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 4)
+        await cluster.pass_time(1200)
+        for index in range(4):
+            await add_work(cluster, f"b{index}", "b", priorityClassName="train")
+        await cluster.pass_time(10)
+        assert len(await terminating(cluster)) == yields
+
+
+@virtual
+async def test_what_was_used_counts_after_a_restart(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        first = start_kai(cluster)
+        await _add_shard(cluster, **_USAGE)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 4)
+        await cluster.pass_time(900)
+        for index in range(4):
+            await cluster.delete(PODS, f"a{index}", Deletion(grace_s=0))
+        await cluster.pass_time(400)
+        await first.kill()
+        await cluster.pass_time(60)
+        start_kai(cluster)
+        for name in ("a", "b"):
+            for index in range(4, 8):
+                await add_work(cluster, f"{name}{index}", name, priorityClassName="train")
+        await cluster.pass_time(10)
+        assert await terminating(cluster) == ["a4", "a5", "a6", "a7"]
+
+
+@virtual
+async def test_pods_that_run_on_are_measured_as_if_no_process_had_ended(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        first = start_kai(cluster)
+        await _add_shard(cluster, **_USAGE)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 3)
+        await cluster.pass_time(1000)
+        await first.kill()
+        await cluster.pass_time(2000)
+        start_kai(cluster)
+        await cluster.pass_time(700)
+        state = usage_state(await _annotation(cluster))
+        assert UsageRecord(UsageWindow(), state).usage()["a"][0] == pytest.approx(0.75, abs=0.01)
+
+
+@virtual
+async def test_the_record_is_written_at_most_every_five_minutes(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await _add_shard(cluster, **_USAGE)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 1)
+        texts = {await _annotation(cluster)}
+        for _ in range(30):
+            await cluster.pass_time(60)
+            texts.add(await _annotation(cluster))
+        assert 4 <= len(texts) <= 7
+
+
+@virtual
+async def test_without_usage_db_config_nothing_is_written(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await _add_shard(cluster)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 1)
+        await cluster.pass_time(700)
+        assert await _annotation(cluster) == ""
+
+
+@virtual
+async def test_an_annotation_that_is_no_record_is_begun_anew(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        notes = {USAGE_ANNOTATION: "nothing"}
+        await cluster.create(KAI_SHARDS, {"metadata": {"name": "default", "annotations": notes}, "spec": _USAGE})
+        start_kai(cluster)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 4)
+        await cluster.pass_time(700)
+        assert usage_state(await _annotation(cluster)).buckets
