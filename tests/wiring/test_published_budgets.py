@@ -52,7 +52,7 @@ async def figures(cluster: SmallCluster, folder: Path, file: PriceFile) -> Price
     context = cluster.context()
     context.informers.of(NAMESPACES)
     await context.informers.of(NAMESPACES).synced()
-    return PriceFigures(context, CostSettings(file), folder, list, list, BudgetPublisher(context, SPACE))
+    return PriceFigures(context, CostSettings(file), folder, list, list, publisher=BudgetPublisher(context, SPACE))
 
 
 @virtual
