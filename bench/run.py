@@ -20,6 +20,7 @@ from bench import (
     decode,
     fairshare,
     gpu_operator,
+    idle_pass,
     lint,
     packages,
     packing,
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     why.main([])
     print("\nnode planning")
     autoscale.main(["--quick"] if chosen.quick else [])
+    idle_pass.main(["--quick"] if chosen.quick else [])
     print("\nburst of a gang")
     burst.main([])
     print("\nAPI server")
