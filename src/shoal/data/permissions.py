@@ -312,6 +312,10 @@ PARTS: dict[str, tuple[str, ...]] = {
         "get,patch,update nodeclaims/status @karpenter.sh",
         # A pool owns its claims: some clusters guard who may keep an owner from going.
         "update nodepools/finalizers @karpenter.sh",
+        # Capacity that is requested before there are pods.
+        f"{READ} podtemplates",
+        f"{READ},patch provisioningrequests @autoscaling.x-k8s.io",
+        "get,patch provisioningrequests/status @autoscaling.x-k8s.io",
         # Labels and taints of new nodes; the Node of an instance that is gone.
         "delete,patch nodes",
         # The pods of a node that is removed; those that are left when its time is over.

@@ -52,6 +52,13 @@ def test_a_pod_for_which_a_node_became_free_needs_no_new_one() -> None:
     assert _left(_world(), _world(nodes=[full])) == [("one",), ("two",)]
 
 
+def test_a_node_that_starts_counts_with_the_gpus_that_it_will_have() -> None:
+    allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    starting = standing("starting", ONE, allocatable=allocatable, is_initialized=False)
+
+    assert _left(_world(), _world(nodes=[starting])) == [("two",)]
+
+
 def test_a_pod_that_the_plan_puts_on_a_present_node_keeps_that_place() -> None:
     free = standing("free", ONE)
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from shoal.autoscale.nodes.bookings import on_present_nodes
 from shoal.autoscale.nodes.plan import NewNode, NodePlan
-from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 
 
@@ -42,8 +42,7 @@ def _placeable(plan: NodePlan, now: PlanningInput) -> set[str]:
     planned = {key for node in plan.new_nodes for key in node.pods}
     wanted = planned | plan.placed.keys()
     pods = tuple(pod for pod in now.pods if pod_key(pod) in wanted)
-    found = NodePlanner(replace(now, pools=(), types={}, pods=pods)).plan()
-    return planned & found.placed.keys()
+    return planned & on_present_nodes(now, pods).placed.keys()
 
 
 def _kept(nodes: Sequence[NewNode], gone: set[str], changed: set[str], gangs: Mapping[str, str]) -> tuple[NewNode, ...]:

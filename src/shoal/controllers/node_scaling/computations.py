@@ -7,10 +7,12 @@ cluster has moved on by the end of it is for the caller to check.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from shoal.api.pod import Pod
 from shoal.autoscale.disruption.searches import DisruptionInput
+from shoal.autoscale.nodes.bookings import on_present_nodes, with_bookings
 from shoal.autoscale.nodes.confirmation import confirmed
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planner import NodePlanner
@@ -37,6 +39,14 @@ class Computations:
     async def trial_plan(self, given: PlanningInput) -> NodePlan:
         """A plan that is shown only, and not kept."""
         return await self._run(lambda: NodePlanner(given).plan())
+
+    async def booked(self, given: PlanningInput, pods: Sequence[Pod]) -> tuple[PlanningInput, frozenset[str]]:
+        """The input with capacity kept for these pods, and those of them that find no place."""
+        return (await self._run(lambda: with_bookings(given, pods))) if pods else (given, frozenset())
+
+    async def on_present_nodes(self, given: PlanningInput, pods: Sequence[Pod]) -> NodePlan:
+        """A plan in which no node is provisioned."""
+        return await self._run(lambda: on_present_nodes(given, pods))
 
     async def confirmed(self, plan: NodePlan, given: PlanningInput, now: PlanningInput) -> NodePlan:
         """What of the plan is still right."""

@@ -23,32 +23,33 @@ from typing import Final
 import msgspec
 
 from shoal.api.node import Node
-from shoal.autoscale.disruption.decision import DisruptionDecision
-from shoal.autoscale.disruption.protection import is_rescheduled
+from shoal.api.pod import Pod
 from shoal.autoscale.node_claims.claim import PRICE, NodeClaim, claim_of
 from shoal.autoscale.node_claims.offering_failures import OfferingFailures
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
+from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
 from shoal.client.item import Item, Key
 from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.cloud.port import GROUP_TAG, POOL_TAG, Cloud, CloudInstance
+from shoal.cloud.port import Cloud, CloudInstance
 from shoal.controllers.node_scaling.claim_conditions import ClaimConditions
 from shoal.controllers.node_scaling.claim_steps import ClaimSteps
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
 from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
+from shoal.controllers.node_scaling.orphans import remove_orphans
 from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
+from shoal.controllers.node_scaling.provisioning_requests import ProvisioningRequests
 from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.controllers.node_scaling.removals import Removals
-from shoal.controllers.node_scaling.world import Situation, World
+from shoal.controllers.node_scaling.world import Situation, World, is_outdated
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import NodeScaling, ScalingOptions, removal_input, undecided_scaling
 from shoal.store.node_scaling import scaling_objects
@@ -60,8 +61,6 @@ _GATHER_S: Final = 1.0
 _EVERY_S: Final = 10.0
 _SEARCH_S: Final = 60.0
 """How often nodes to remove are searched for although nothing has changed."""
-_ORPHAN_S: Final = 60.0
-"""How old an instance without a NodeClaim must be before it is removed."""
 
 
 class NodeScalingController:
@@ -105,7 +104,13 @@ class NodeScalingController:
         """In the version that is served, once there is one."""
         self._state: ScalingState | None = None
         self._statuses = PoolStatuses(context, NODE_POOLS)
+        self._requests = ProvisioningRequests(context)
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
+        served.when_there(
+            PROVISIONING_REQUESTS,
+            lambda kind: self._requests.follow(kind, self._changed),
+            PROVISIONING_REQUESTS._replace(version="v1beta1"),
+        )
 
     async def run(self) -> None:
         """Until cancelled. Nothing is read before the server has NodePools."""
@@ -172,7 +177,7 @@ class NodeScalingController:
         """Look at everything; returns the seconds after which that is due again, or None without nodes."""
         pools = {item.name: item for item in self._context.informers.of(self._pools)}
         claims = self._claims_now()
-        if (not pools and not claims) or any(one.is_there for one in self._others):
+        if not (pools or claims or self._requests.is_needed) or any(one.is_there for one in self._others):
             self.figures = NodeScalingFigures()
             return None
         state = await self._ready_state()
@@ -188,7 +193,7 @@ class NodeScalingController:
                 world.of_mode("paused", "dry-run"),
             )
         ]
-        soonest.append(await self._remove_orphans(world))
+        soonest.append(await remove_orphans(self._context, self._cloud, world, self.observer))
         await self._remove_forced(world)
         # Decisions need the claims as they are now.
         soonest.append(await self._decide(state, await self._world(state.inventory(), self._claims_now(), pools)))
@@ -227,36 +232,13 @@ class NodeScalingController:
             types=types,
         )
 
-    async def _remove_orphans(self, world: World) -> float | None:
-        """Remove instances that belong to no NodeClaim, and that no launch in progress can still want. Returns the
-        seconds until another one is old enough.
-        """
-        now_s = self._context.clock.seconds()
-        owned = {claim.provider_id for claim in world.claims if claim.provider_id}
-        launching = {claim.group for claim in world.claims if not claim.provider_id}
-        unowned = [
-            instance
-            for instance in world.instances.values()
-            if GROUP_TAG in instance.tags
-            and instance.provider_id not in owned
-            and instance.tags[GROUP_TAG] not in launching
-        ]
-        orphans = [instance for instance in unowned if now_s - instance.created_s >= _ORPHAN_S]
-        if orphans:
-            _log.warning("instances without a NodeClaim are removed: %s", ", ".join(each.id for each in orphans))
-            await self._cloud.delete([each.id for each in orphans])
-        for each in orphans:
-            self.observer.removed(each.tags.get(POOL_TAG, ""), "orphaned")
-        young = [each.created_s + _ORPHAN_S - now_s for each in unowned if each not in orphans]
-        return min(young, default=None)
-
     async def _remove_forced(self, world: World) -> None:
         """What the cloud takes back, what is broken, and what has been replaced."""
         await self._removals.interrupted(world.claims, world.instances)
         await self._removals.repair(world.active_by_node(), world.nodes)
         await self._removals.finish_replacements(world.claims, world.nodes)
 
-    def _situation(self, state: ScalingState, world: World) -> Situation:
+    async def _situation(self, state: ScalingState, world: World) -> Situation:
         state.refresh()
         inventory = state.inventory()
         options = ScalingOptions(
@@ -268,12 +250,19 @@ class NodeScalingController:
         scaling, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)
         active = [item.name for item in self._context.informers.of(self._pools) if mode_of(item) == "active"]
         given = msgspec.structs.replace(given, pools=_only(given.pools, frozenset(active)))
-        return Situation(inventory, options, waiting, scaling, given)
+        demand = self._requests.demand([each.value for each in inventory.of(Pod)])
+        kept = [pod for each in demand.booked for pod in each.pods]
+        given, homeless = await self._computations.booked(given, kept)
+        return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless)
 
     async def _decide(self, state: ScalingState, world: World) -> float | None:
         """Which nodes to provision, which to take back, and which to remove."""
-        found = self._situation(state, world)
-        soonest = [await self._write_facts(world, found.scaling)]
+        soonest = [await self._requests.advance()]
+        found = await self._checked(world, await self._situation(state, world))
+        if found is None:
+            # Capacity was found for a request, and is kept from now on.
+            return 0.0
+        soonest.append(await self._write_facts(world, found.scaling))
         plan = await self._computations.plan(found.given)
         if plan.new_nodes:
             planned = plan
@@ -284,11 +273,11 @@ class NodeScalingController:
         next_s = self._failures.next_s(now_s) if plan.pending else None
         if next_s is not None:
             soonest.append(max(next_s - now_s, _GATHER_S))
+        await self._requests.conclude(found.demand.to_provision, plan, world.launched(), world.claims_by_home())
         await self._provisioning.carry_out(plan, found.given.gangs, world.pools)
         self._provisioning.tell_pods(plan, found.given.gangs, found.waiting)
         await self._tell_dry_run(world, found, plan)
-        nodes = found.scaling.nodes
-        used = frozenset(node.name for node in nodes if any(is_rescheduled(pod) for pod in node.existing.pods))
+        used = found.used()
         counted_claims = [claim for claim in world.claims if world.modes.get(claim.pool) == "active"]
         soonest.append(await self._provisioning.take_back(counted_claims, used, plan))
         if plan.new_nodes:
@@ -300,11 +289,27 @@ class NodeScalingController:
         self._count(world, found.given, plan)
         return min((each for each in soonest if each is not None), default=None)
 
+    async def _checked(self, world: World, found: Situation) -> Situation | None:
+        """Decide the requests that only check capacity, and those whose capacity is gone. None if capacity was found
+        for one.
+        """
+        demand = found.demand
+        there = {claim.name for claim in world.claims if not claim.is_deleting}
+        await self._requests.revoke(demand.booked, found.homeless, there)
+        for wanted in demand.to_check:
+            given = msgspec.structs.replace(
+                found.given, gangs=dict.fromkeys(wanted.keys, wanted.request.gang), together={}
+            )
+            plan = await self._computations.on_present_nodes(given, wanted.pods)
+            if await self._requests.conclude([wanted], plan, world.launched(), world.claims_by_home()):
+                return None
+        return found
+
     async def _confirmed(
         self, state: ScalingState, world: World, before: Situation, plan: NodePlan
     ) -> tuple[Situation, NodePlan]:
         """The last look before nodes are paid for: pods that got a place meanwhile, or that are gone, need none."""
-        now = self._situation(state, world)
+        now = await self._situation(state, world)
         if now.given == before.given:
             return before, plan
         return now, await self._computations.confirmed(plan, before.given, now.given)
@@ -320,11 +325,16 @@ class NodeScalingController:
     async def _remove(self, state: ScalingState, world: World, found: Situation, plan: NodePlan) -> float | None:
         claims = world.active_by_node()
         replaced = {name for claim in world.claims for name in claim.replaces}
-        protected = {*plan.placed.values(), *replaced, *(name for name in world.nodes if name not in claims)}
+        protected = {
+            *plan.placed.values(),
+            *replaced,
+            *found.booked(),
+            *(name for name in world.nodes if name not in claims),
+        }
         options = replace(found.options, protected=frozenset(protected))
         given = removal_input(found.scaling, found.given, found.inventory, state.cluster, options)
         decision = (await self._computations.removal(given)).decision
-        if decision is not None and _is_outdated(decision, found, state):
+        if decision is not None and is_outdated(decision, found, state):
             self._has_changed = True
             return _GATHER_S
         return await self._removals.consider(decision, claims, world.pools)
@@ -350,17 +360,6 @@ class NodeScalingController:
                 key = claim.pool, claim.offering[2]
                 cost[key] = cost.get(key, 0.0) + _number(claim.annotations.get(PRICE, ""))
         self.figures = NodeScalingFigures(counted(list(world.claims)), cost, len(given.pods), len(plan.pending))
-
-
-def _is_outdated(decision: DisruptionDecision, found: Situation, state: ScalingState) -> bool:
-    """Whether a pod has come to one of the nodes while they were searched for, or waits for a place like theirs."""
-    state.refresh()
-    if unschedulable(state.inventory()).keys() - found.waiting.keys():
-        return True
-    pods = {node.name: node.existing.pods for node in found.scaling.nodes if node.name in decision.nodes}
-    known = {pod.metadata.key for each in pods.values() for pod in each}
-    cluster = state.cluster
-    return any(cluster.names[each.row] in pods and key not in known for key, each in cluster.pods.items())
 
 
 def _only(pools: Sequence[NodePool], names: frozenset[str]) -> tuple[NodePool, ...]:
