@@ -144,6 +144,12 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} workloadpriorityclasses,workloads {_KUEUE}",
         f"patch,update admissionchecks,clusterqueues,resourceflavors,topologies,workloads {_KUEUE}",
         f"get,patch,update clusterqueues/status,cohorts/status,localqueues/status,workloads/status {_KUEUE}",
+        # Capacity for the Workloads whose queue requires that check.
+        f"{READ} provisioningrequestconfigs {_KUEUE}",
+        f"get,patch,update admissionchecks/status {_KUEUE}",
+        f"update workloads/finalizers {_KUEUE}",
+        "create podtemplates",
+        f"create,delete,{READ} provisioningrequests @autoscaling.x-k8s.io",
         *_RULING,
     ),
     "jobs": (

@@ -43,7 +43,7 @@ from shoal.units.errors import UserError
 
 
 class RequestedCapacity(NamedTuple):
-    """A request, and those of its pods that no pod of the cluster stands for yet."""
+    """A request, and those of its pods for which the cluster has no pod yet."""
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...]
