@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from shoal.api.decode import convert
 from shoal.api.pod import Pod
 from shoal.autoscale.provisioning_requests.request import CONSUME, OLD_CONSUME, ProvisioningRequest
@@ -30,21 +32,19 @@ def requested_pods(request: ProvisioningRequest, templates: Mapping[str, Raw]) -
             raise UserError(
                 f"PodTemplate {wanted.template} not found", where=here, fix="create it, or correct the name"
             )
-        meta: Raw = template.get("metadata") or {}
-        for place in range(wanted.count):
-            raw = {
-                "metadata": {
-                    "namespace": request.namespace,
-                    "name": f"{request.name}{_REQUESTED}{number}-{place}",
-                    "labels": meta.get("labels") or {},
-                    "annotations": meta.get("annotations") or {},
-                },
-                "spec": template.get("spec") or {},
-            }
-            made.append(convert(raw, Pod, here))
+        names = [f"{request.name}{_REQUESTED}{number}-{place}" for place in range(wanted.count)]
+        made += pods_of_template(template, request.namespace, names, here)
     if not made:
         raise UserError("no pods are requested", where=where, fix="set a count of 1 or more")
     return tuple(made)
+
+
+def pods_of_template(template: Raw, namespace: str, names: Iterable[str], where: Where) -> tuple[Pod, ...]:
+    """Pods as the template describes them. Raises UserError at `where` if it describes none."""
+    meta: Raw = template.get("metadata") or {}
+    notes = {"labels": meta.get("labels") or {}, "annotations": meta.get("annotations") or {}}
+    made = convert({"metadata": {"namespace": namespace, **notes}, "spec": template.get("spec") or {}}, Pod, where)
+    return tuple(replace(made, metadata=replace(made.metadata, name=name)) for name in names)
 
 
 def unconsumed(request: ProvisioningRequest, pods: Sequence[Pod], present: Iterable[Pod]) -> tuple[Pod, ...]:

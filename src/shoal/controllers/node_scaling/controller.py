@@ -30,13 +30,14 @@ from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
+from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
 from shoal.client.item import Item, Key
 from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.presence import Presence
 from shoal.client.served import Served
 from shoal.cloud.port import Cloud, CloudInstance
+from shoal.controllers.node_scaling.capacity_buffers import CapacityBuffers
 from shoal.controllers.node_scaling.claim_conditions import ClaimConditions
 from shoal.controllers.node_scaling.claim_steps import ClaimSteps
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
@@ -105,11 +106,17 @@ class NodeScalingController:
         self._state: ScalingState | None = None
         self._statuses = PoolStatuses(context, NODE_POOLS)
         self._requests = ProvisioningRequests(context)
+        self._buffers = CapacityBuffers(context, self._computations)
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
         served.when_there(
             PROVISIONING_REQUESTS,
             lambda kind: self._requests.follow(kind, self._changed),
             PROVISIONING_REQUESTS._replace(version="v1beta1"),
+        )
+        served.when_there(
+            CAPACITY_BUFFERS,
+            lambda kind: self._buffers.follow(kind, self._changed),
+            CAPACITY_BUFFERS._replace(version="v1alpha1"),
         )
 
     async def run(self) -> None:
@@ -277,15 +284,19 @@ class NodeScalingController:
         await self._provisioning.carry_out(plan, found.given.gangs, world.pools)
         self._provisioning.tell_pods(plan, found.given.gangs, found.waiting)
         await self._tell_dry_run(world, found, plan)
-        used = found.used()
+        room, headroom = await self._buffers.plan(found.given, plan)
+        if not plan.new_nodes:
+            await self._provisioning.carry_out(headroom, {}, world.pools)
+        # Nodes on which there is room for buffers are needed, too.
+        both = msgspec.structs.replace(plan, placed={**plan.placed, **headroom.placed})
         counted_claims = [claim for claim in world.claims if world.modes.get(claim.pool) == "active"]
-        soonest.append(await self._provisioning.take_back(counted_claims, used, plan))
-        if plan.new_nodes:
+        soonest.append(await self._provisioning.take_back(counted_claims, found.used(), both))
+        if plan.new_nodes or headroom.new_nodes:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})
         elif self._is_search_due():
-            soonest.append(await self._remove(state, world, found, plan))
+            soonest.append(await self._remove(state, world, found._replace(given=room), both))
         self._count(world, found.given, plan)
         return min((each for each in soonest if each is not None), default=None)
 
