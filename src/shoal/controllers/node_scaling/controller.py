@@ -29,6 +29,7 @@ from shoal.autoscale.node_claims.offering_failures import OfferingFailures
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.static_pools import static_change
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
 from shoal.client.item import Item, Key
@@ -287,11 +288,16 @@ class NodeScalingController:
         room, headroom = await self._buffers.plan(found.given, plan)
         if not plan.new_nodes:
             await self._provisioning.carry_out(headroom, {}, world.pools)
+        static = static_change(found.given)
+        await self._provisioning.carry_out(NodePlan(static.new_nodes), {}, world.pools)
+        await self._removals.shrink(world.claims, static.removed)
         # Nodes on which there is room for buffers are needed, too.
         both = msgspec.structs.replace(plan, placed={**plan.placed, **headroom.placed})
-        counted_claims = [claim for claim in world.claims if world.modes.get(claim.pool) == "active"]
+        # The nodes of static pools need no pods.
+        pools = {pool.name for pool in found.given.pools if not pool.is_static}
+        counted_claims = [claim for claim in world.claims if claim.pool in pools]
         soonest.append(await self._provisioning.take_back(counted_claims, found.used(), both))
-        if plan.new_nodes or headroom.new_nodes:
+        if plan.new_nodes or headroom.new_nodes or static.new_nodes:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})

@@ -56,7 +56,8 @@ class Provisioning:
             )
             made = claim_of((await self._writer.create(claim, node.pool)).obj())
             place = f"{node.launch.name} in {node.offering.zone} ({node.offering.capacity_type})"
-            words = f"provisioning {place} for {len(node.pods)} pods, ${node.price:,.2f} per hour"
+            purpose = f"{len(node.pods)} pods" if node.pods else "the replicas of its pool"
+            words = f"provisioning {place} for {purpose}, ${node.price:,.2f} per hour"
             self._context.events.record(
                 claim_reference(made),
                 "Provisioning",

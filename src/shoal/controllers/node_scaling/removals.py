@@ -6,7 +6,7 @@ removes nothing. The nodes of a replacement are written down in its NodeClaims, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from shoal.api.node import Node
@@ -87,6 +87,12 @@ class Removals:
                 continue
             if any(taint.key == DISRUPTED_TAINT for taint in node.spec.taints):
                 await self._writer.taint_disrupted(name, is_disrupted=False)
+
+    async def shrink(self, claims: Sequence[NodeClaim], names: Collection[str]) -> None:
+        """Delete nodes of static pools that have too many. `names`: as plans name nodes."""
+        for claim in claims:
+            if (claim.node or claim.name) in names and not claim.is_deleting:
+                await self._delete(claim, "replicas", "its pool has more nodes than replicas")
 
     async def interrupted(self, claims: Sequence[NodeClaim], instances: Mapping[str, CloudInstance]) -> None:
         """A notice of the cloud is an eviction of the pods, which are queued again."""
