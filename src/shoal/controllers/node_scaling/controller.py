@@ -46,6 +46,7 @@ from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedul
 from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
 from shoal.controllers.node_scaling.orphans import remove_orphans
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
 from shoal.controllers.node_scaling.provisioning_requests import ProvisioningRequests
@@ -83,15 +84,15 @@ class NodeScalingController:
         self._schedulers = schedulers
         self._others = others
         self._loop = Loop(context, self._reconcile, workers=1)
-        self._writer = ClaimWriter(context)
         self._failures = OfferingFailures()
         self.observer = NodeScalingObserver()
         self.figures = NodeScalingFigures()
         """Of the last pass."""
-        self._provisioning = Provisioning(context, cloud, self._writer, self.observer)
-        self._steps = ClaimSteps(context, cloud, self._writer, self._failures, self.observer)
-        self._removals = Removals(context, self._writer, self._provisioning, self.observer)
-        self._facts = ClaimConditions(context, self._writer)
+        parts = ScalingParts(context, cloud, ClaimWriter(context), self._failures, self.observer)
+        self._provisioning = Provisioning(parts)
+        self._steps = ClaimSteps(parts)
+        self._removals = Removals(parts, self._provisioning)
+        self._facts = ClaimConditions(context, parts.writer)
         self._has_changed = True
         """Whether anything that a search for nodes to remove depends on has changed since the last one."""
         self._searched_s = float("-inf")

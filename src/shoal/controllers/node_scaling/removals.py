@@ -13,26 +13,22 @@ from shoal.api.node import Node
 from shoal.autoscale.disruption.decision import DisruptionDecision
 from shoal.autoscale.disruption.repair import NodeHealth, unhealthy_nodes
 from shoal.autoscale.node_claims.claim import DISRUPTED, DISRUPTED_TAINT, INITIALIZED, NodeClaim
-from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kubelet.times import written
 from shoal.cloud.port import CloudInstance
-from shoal.controllers.node_scaling.claim_events import claim_reference
-from shoal.controllers.node_scaling.claim_writer import ClaimWriter
-from shoal.controllers.node_scaling.figures import NodeScalingObserver
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.provisioning import Provisioning
 
 _CONFIRMED_S: Final = 15.0
 
 
 class Removals:
-    def __init__(
-        self, context: Context, writer: ClaimWriter, provisioning: Provisioning, observer: NodeScalingObserver
-    ) -> None:
-        self._context = context
-        self._writer = writer
+    def __init__(self, parts: ScalingParts, provisioning: Provisioning) -> None:
+        self._context = parts.context
+        self._writer = parts.writer
+        self._observer = parts.observer
+        self._parts = parts
         self._provisioning = provisioning
-        self._observer = observer
         self._found: tuple[tuple[str, ...], float] | None = None
         """The nodes of the last decision, and when it was found first."""
 
@@ -120,4 +116,4 @@ class Removals:
 
     def _say(self, claim: NodeClaim, words: str) -> None:
         about = f"node {claim.node}" if claim.node else "the node"
-        self._context.events.record(claim_reference(claim), "Disrupted", f"{about} {words}")
+        self._parts.say(claim, "Disrupted", f"{about} {words}")
