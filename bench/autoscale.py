@@ -5,12 +5,13 @@
 Plans for 1,000 and 10,000 waiting GPU pods of 50 shapes and 20 gangs over 130 instance types in three zones, on demand
 and on spot; searches for nodes to remove over 1,000 nodes with 6,000 pods; plans for 300 small random clusters with
 gangs, fractions of GPUs and MIG instances against the optimum, and against plans as Karpenter and as Cluster Autoscaler
-with `least-waste` makes them. Times are of the processor.
+with `least-waste` makes them. Times are of the processor, but for the delays of an event loop beside a plan.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -32,10 +33,12 @@ from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.controllers.node_scaling.computations import Computations
 
 T = TypeVar("T")
 _GPU = "nvidia.com/gpu"
 _GIB = 2**30
+_TICK_S = 0.01
 _LEAST_COST = PlanningSettings(packing="LeastCost")
 _NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
@@ -61,16 +64,36 @@ def _types() -> tuple[InstanceType, ...]:
 
 
 def planning(pods: int) -> tuple[float, NodePlan]:
-    """The time of a plan for so many pods of 50 shapes, a fifth of them in 20 gangs."""
+    """The time of a plan."""
+    given = _waiting(pods)
+    return _timed(lambda: plan_nodes(given))
+
+
+def loop_delays(pods: int) -> list[float]:
+    """By how much the event loop is late while a plan is computed beside it, in seconds, the shortest first."""
+
+    async def work() -> list[float]:
+        running = asyncio.ensure_future(Computations().plan(_waiting(pods)))
+        late = []
+        while not running.done():
+            began = time.perf_counter()
+            await asyncio.sleep(_TICK_S)
+            late.append(time.perf_counter() - began - _TICK_S)
+        return sorted(late)
+
+    return asyncio.run(work())
+
+
+def _waiting(pods: int) -> PlanningInput:
+    """So many pods of 50 shapes, a fifth of them in 20 gangs."""
     chance = random.Random(1)
     shapes = [(chance.choice([1, 2, 4, 8]), chance.randint(1, 32) * 500, chance.randint(1, 64)) for _ in range(50)]
     drawn = [shapes[chance.randrange(50)] for _ in range(pods)]
     made = tuple(_pod(f"p{n}", cpu, gpus, memory) for n, (gpus, cpu, memory) in enumerate(drawn))
     gangs = {f"default/p{n}": f"gang-{n % 20}" for n in range(pods // 5)}
-    given = PlanningInput(
+    return PlanningInput(
         pools=(NodePool("gpu"),), types={"gpu": _types()}, pods=made, gangs=gangs, settings=_LEAST_COST
     )
-    return _timed(lambda: plan_nodes(given))
 
 
 def _machine(name: str, cpu: int, gpus: int, price: float) -> InstanceType:
@@ -133,6 +156,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for pods, bar in ((1000, 1.0), (10_000, 6.0)):
         seconds, plan = planning(pods)
         print(f"plan for {pods:,} GPU pods: {seconds:.2f} s (bar <= {bar:g} s), {len(plan.new_nodes):,} nodes")
+    late = loop_delays(10_000)
+    p99, longest = 1000 * late[len(late) * 99 // 100], 1000 * late[-1]
+    print(f"delay of the event loop meanwhile: p99 {p99:.0f} ms, longest {longest:.0f} ms")
     for is_full in (False, True):
         seconds, decided = consolidation(1000, 6, is_full=is_full)
         name = "full" if is_full else "half-empty"

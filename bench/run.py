@@ -21,6 +21,7 @@ from bench import (
     doctor,
     fairshare,
     gpu_operator,
+    idle_pass,
     lint,
     packages,
     packing,
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     why.main([])
     print("\nnode planning")
     autoscale.main(["--quick"] if chosen.quick else [])
+    idle_pass.main(["--quick"] if chosen.quick else [])
     print("\nburst of a gang")
     burst.main([])
     print("\nAPI server")

@@ -236,7 +236,12 @@ def _life(cluster: SmallCluster, crew: Crew, name: str, seed: int) -> ProcessTas
 
 @asynccontextmanager
 async def scaled_cluster(
-    folder: Path, settings: CloudSettings = QUICK, *, seed: int = 1, groups: Iterable[str] = _GROUPS
+    folder: Path,
+    settings: CloudSettings = QUICK,
+    *,
+    seed: int = 1,
+    groups: Iterable[str] = _GROUPS,
+    parts: tuple[str, ...] = ("scheduler",),
 ) -> AsyncIterator[ScaledCluster]:
     async with small_cluster(folder, seed=seed) as cluster:
         name_alike(cluster, seed)
@@ -248,9 +253,7 @@ async def scaled_cluster(
         crew = _CloudCrew(cluster, settings)
         scaled = ScaledCluster(cluster, crew, settings)
         life = _life(cluster, crew, "shoal", seed)
-        choice = RunChoice(
-            own=RunConfiguration(), builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=("scheduler",)
-        )
+        choice = RunChoice(own=RunConfiguration(), builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=parts)
         try:
             await start_shoal(life, lambda agent: crew.way_in("system:shoal", agent), choice)
             life.start("caches", life.informers.run)

@@ -48,6 +48,10 @@ KAI_TOPOLOGIES = _cluster_wide("kai.scheduler", "v1alpha1", "topologies", "Topol
 NODE_POOLS = _cluster_wide("karpenter.sh", "v1", "nodepools", "NodePool")
 NODE_CLAIMS = _cluster_wide("karpenter.sh", "v1", "nodeclaims", "NodeClaim")
 
+PROVISIONING_REQUESTS = Kind("autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest")
+CAPACITY_BUFFERS = Kind("autoscaling.x-k8s.io", "v1beta1", "capacitybuffers", "CapacityBuffer")
+PROVISIONING_CONFIGS = _cluster_wide(KUEUE, "v1beta2", "provisioningrequestconfigs", "ProvisioningRequestConfig")
+
 GROUP_WORKLOADS = Kind("scheduling.k8s.io", "v1alpha1", "workloads", "Workload")
 GROUP_POD_GROUPS = Kind("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup")
 

@@ -150,6 +150,12 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} workloadpriorityclasses,workloads {_KUEUE}",
         f"patch,update admissionchecks,clusterqueues,resourceflavors,topologies,workloads {_KUEUE}",
         f"get,patch,update clusterqueues/status,cohorts/status,localqueues/status,workloads/status {_KUEUE}",
+        # Capacity for the Workloads whose queue requires that check.
+        f"{READ} provisioningrequestconfigs {_KUEUE}",
+        f"get,patch,update admissionchecks/status {_KUEUE}",
+        f"update workloads/finalizers {_KUEUE}",
+        "create podtemplates",
+        f"create,delete,{READ} provisioningrequests @autoscaling.x-k8s.io",
         *_RULING,
         _BUDGETS,
     ),
@@ -327,6 +333,11 @@ PARTS: dict[str, tuple[str, ...]] = {
         "get,patch,update nodeclaims/status @karpenter.sh",
         # A pool owns its claims: some clusters guard who may keep an owner from going.
         "update nodepools/finalizers @karpenter.sh",
+        # Capacity that is requested before there are pods.
+        f"{READ} podtemplates",
+        f"{READ},patch provisioningrequests @autoscaling.x-k8s.io",
+        f"{READ} capacitybuffers @autoscaling.x-k8s.io",
+        "get,patch capacitybuffers/status,provisioningrequests/status @autoscaling.x-k8s.io",
         # Labels and taints of new nodes; the Node of an instance that is gone.
         "delete,patch nodes",
         # The pods of a node that is removed; those that are left when its time is over.

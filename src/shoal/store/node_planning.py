@@ -166,34 +166,51 @@ def _lost_work(cluster: Cluster, now_s: float) -> LostWork:
     )
 
 
-def search_removal(
+@dataclass(frozen=True, slots=True)
+class FoundRemoval:
+    """What the searches for nodes to remove have found."""
+
+    searches: NodeDisruption
+    decision: DisruptionDecision | None
+    kept: Mapping[str, str]
+    """Nodes that stay, and why."""
+
+
+def removal_input(
     scaling: NodeScaling, given: PlanningInput, inventory: Inventory, cluster: Cluster, options: ScalingOptions
-) -> None:
-    """Adds to the scaling which nodes would be removed, and why the others stay."""
+) -> DisruptionInput:
+    """What the searches for nodes to remove depend on."""
     pods = [each.value for each in inventory.of(Pod)]
-    searches = NodeDisruption(
-        DisruptionInput(
-            # A replacement is one node, which has no cheaper division.
-            planning=replace(given, settings=replace(given.settings, packing="Karpenter")),
-            nodes=tuple(
-                node for node in scaling.nodes if node.existing.is_managed and node.name not in options.protected
-            ),
-            now=options.now,
-            limits=limits_of(inventory, pods),
-            lost_work=_lost_work(cluster, options.now.timestamp()),
-            spot_to_spot=options.spot_to_spot,
-        )
+    return DisruptionInput(
+        # A replacement is one node, which has no cheaper division.
+        planning=replace(given, settings=replace(given.settings, packing="Karpenter")),
+        nodes=tuple(node for node in scaling.nodes if node.existing.is_managed and node.name not in options.protected),
+        now=options.now,
+        limits=limits_of(inventory, pods),
+        lost_work=_lost_work(cluster, options.now.timestamp()),
+        spot_to_spot=options.spot_to_spot,
     )
-    scaling.searches = searches
+
+
+def found_removal(given: DisruptionInput) -> FoundRemoval:
+    """Which nodes would be removed, and why the others stay."""
+    searches = NodeDisruption(given)
     kept: dict[str, str] = {}
     for method in METHODS:
         decision = searches.decide(method)
         kept |= {name: why for name, why in decision.kept.items() if method != "drift"}
         if decision.action != "none":
-            scaling.removal = decision
-            break
-    removed = scaling.removal.nodes if scaling.removal is not None else ()
-    scaling.kept = {name: why for name, why in kept.items() if name not in removed}
+            left = {name: why for name, why in kept.items() if name not in decision.nodes}
+            return FoundRemoval(searches, decision, left)
+    return FoundRemoval(searches, None, kept)
+
+
+def search_removal(
+    scaling: NodeScaling, given: PlanningInput, inventory: Inventory, cluster: Cluster, options: ScalingOptions
+) -> None:
+    """Adds to the scaling which nodes would be removed, and why the others stay."""
+    found = found_removal(removal_input(scaling, given, inventory, cluster, options))
+    scaling.searches, scaling.removal, scaling.kept = found.searches, found.decision, found.kept
 
 
 def price_per_hour(node: DisruptableNode, types: Mapping[str, InstanceType]) -> float:

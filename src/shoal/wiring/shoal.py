@@ -75,6 +75,12 @@ async def start_shoal(
             if queues is not None:
                 telemetry.follow_queues(*queues)
         tasks.start("scheduling loop", scheduling.run)
+    if QUEUES in choice.controllers:
+        from shoal.controllers.provisioning_checks.controller import ProvisioningChecks
+
+        checks_context = tasks.context("shoal-provisioning-checks", client_for(f"shoal-{QUEUES}"))
+        checks = ProvisioningChecks(checks_context, served, lambda: rules.presence.is_there)
+        tasks.start("provisioning checks", checks.run)
     if SCHEDULER in choice.controllers:
         from shoal.controllers.kubernetes_groups.controller import KubernetesGroups
         from shoal.controllers.light_groups.controller import light_groups_controller

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 from build.pool_worlds import daemon_set, homes, machine, planned, pod, pool, standing, world
 from shoal.api.pod import Pod
+from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.volumes import Volumes
 
@@ -282,8 +284,8 @@ def test_an_ephemeral_claim_goes_to_the_zones_of_its_class() -> None:
 H100 = machine("h100-8", 96, price=30, gpus=8, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
 
 
-def _asks(name: str, resource: str, count: int) -> Pod:
-    wanted = {"cpu": "1", resource: str(count)}
+def _asks(name: str, resource: str, count: int, cpu: int = 1) -> Pod:
+    wanted = {"cpu": str(cpu), resource: str(count)}
     return pod(name, containers=[{"name": "main", "resources": {"requests": wanted, "limits": wanted}}])
 
 
@@ -310,6 +312,30 @@ def test_mig_on_demand_fits_as_many_instances_as_the_gpu_has_slices() -> None:
     plan = planned((one,), pods, pools=[divided])
 
     assert sorted(len(node.pods) for node in plan.new_nodes) == [1, 2]
+
+
+def test_mig_instances_that_fill_a_gpu_share_it_whatever_the_order_of_their_pods() -> None:
+    divided = pool(labels={"shoal.dev/mig-layout": "dynamic"})
+    one = machine("h100-1", 24, price=4, gpus=1, labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"})
+    profiles = ("1g.10gb", "1g.10gb", "3g.40gb", "2g.20gb")
+    for places in permutations(range(4)):
+        # A pod with more cpu is planned earlier.
+        pods = [
+            _asks(f"p{number}", f"nvidia.com/mig-{profile}", 1, cpu=1 + place)
+            for number, (profile, place) in enumerate(zip(profiles, places, strict=True))
+        ]
+        plan = planned((one,), pods, pools=[divided], settings=PlanningSettings(packing="LeastCost"))
+        starting = standing(
+            "n1",
+            one,
+            allocatable={"cpu": "24", "memory": "96Gi", "pods": "110"},
+            labels={"shoal.dev/mig-layout": "dynamic"},
+            is_initialized=False,
+        )
+        again = planned((one,), pods, pools=[divided], nodes=[starting], settings=PlanningSettings(packing="LeastCost"))
+
+        assert [len(node.pods) for node in plan.new_nodes] == [4], places
+        assert len(again.placed) == 4, "the node that starts is enough"
 
 
 def test_a_gpu_that_is_cut_on_demand_is_no_whole_gpu_beside() -> None:

@@ -139,3 +139,14 @@ async def test_a_node_promises_gpus_by_its_labels_before_it_advertises_them(tmp_
         assert "nvidia.com/gpu" not in node["status"]["capacity"]
         await world.until_running("solo", 1, within_s=120)
         assert len(world.cloud.requests) == 1
+
+
+@virtual
+async def test_a_static_pool_has_its_replicas_and_follows_them(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path) as world:
+        await world.add_pool(replicas=2)
+        await world.cluster.pass_time(200)
+        assert len(await world.instances()) == 2, "no pod needs them"
+        await world.cluster.patch(NODE_POOLS, "gpu", {"spec": {"replicas": 1}})
+        await world.cluster.pass_time(60)
+        assert len(await world.instances()) == 1

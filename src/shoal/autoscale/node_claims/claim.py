@@ -133,16 +133,21 @@ def claim_of(raw: Raw) -> NodeClaim:
         provider_id=str(status.get("providerID") or ""),
         node=str(status.get("nodeName") or ""),
         capacity=status.get("capacity") or {},
-        conditions={
-            str(each.get("type")): ConditionState(
-                str(each.get("status")),
-                str(each.get("reason") or ""),
-                str(each.get("message") or ""),
-                time_s(each.get("lastTransitionTime")) or 0.0,
-            )
-            for each in status.get("conditions") or ()
-        },
+        conditions=conditions_of(status),
     )
+
+
+def conditions_of(status: Raw) -> dict[str, ConditionState]:
+    """By type."""
+    return {
+        str(each.get("type")): ConditionState(
+            str(each.get("status")),
+            str(each.get("reason") or ""),
+            str(each.get("message") or ""),
+            time_s(each.get("lastTransitionTime")) or 0.0,
+        )
+        for each in status.get("conditions") or ()
+    }
 
 
 def _grace_s(spec: Raw) -> float | None:

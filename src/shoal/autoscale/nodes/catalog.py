@@ -22,7 +22,7 @@ from shoal.autoscale.nodes.pools import NodePool
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
-from shoal.engine.device_demand import DeviceGrant, WholeGpus
+from shoal.engine.device_demand import DeviceGrant, MigTiles, WholeGpus
 from shoal.engine.facts import GPU_WHOLE, fits
 from shoal.engine.from_api import node_facts_of
 from shoal.engine.placement import Placement
@@ -30,6 +30,7 @@ from shoal.engine.pod_identity import NO_IDENTITY
 from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.profile import Profile
 from shoal.engine.suitability import suits
+from shoal.units.numbers import whole_of
 from shoal.units.quantity import Quantity
 
 _NANO: Final = 1_000_000_000
@@ -114,10 +115,10 @@ class Catalog:
         return np.fromiter((row in odd for row in rows.tolist()), np.bool_, len(rows))
 
     def can_hold(self, row: int, charges: Sequence[Charge]) -> bool:
-        """Whether the engine places all of these on the row, one after the other."""
+        """Whether the engine places all of these on the row, one after the other: the largest MIG instances first."""
         within = np.array([row], np.int64)
         held: list[str] = []
-        for number, charge in enumerate(charges):
+        for number, charge in enumerate(sorted(charges, key=lambda charge: -mig_slices(charge.ask))):
             chosen = self._placement.choose(charge, 0, within=within)
             if chosen is None:
                 break
@@ -126,6 +127,15 @@ class Catalog:
         for key in reversed(held):
             self.cluster.release(key)
         return len(held) == len(charges)
+
+
+def mig_slices(ask: Ask) -> int:
+    """The slices of the largest MIG instance that a pod requests. A large instance has the fewest places on a GPU, so
+    small ones that are placed before it can leave none.
+    """
+    if not isinstance(ask.devices, MigTiles):
+        return 0
+    return max(whole_of(profile.partition("g")[0]) or 0 for profile, _ in ask.devices.tiles)
 
 
 def allocation(chosen: tuple[int, DeviceGrant | None], charge: Charge, turn: int) -> PodAllocation:

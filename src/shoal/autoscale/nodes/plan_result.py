@@ -30,7 +30,7 @@ def launched_nodes(
     made: list[NewNode] = []
     lost: set[str] = set()
     for node, template in nodes:
-        new = _new_node(node, template, left)
+        new = new_node(node, template, left)
         if new is None:
             lost.update(pod.key for pod in node.pods)
         else:
@@ -42,7 +42,7 @@ def launched_nodes(
     return tuple(new for new in made if new.pods), lost
 
 
-def _new_node(node: PlannedNode, template: PoolTemplate, left: dict[OfferingKey, int]) -> NewNode | None:
+def new_node(node: PlannedNode, template: PoolTemplate, left: dict[OfferingKey, int]) -> NewNode | None:
     """The node as it is launched; `left`: what the nodes so far leave of reservations. None if nothing is left."""
     index = cheapest(template, node.offers, left)
     if index is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from shoal.api.pod import Pod
+from shoal.autoscale.nodes.catalog import mig_slices
 from shoal.autoscale.nodes.plan import PodRefusal
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes
@@ -37,6 +38,12 @@ def read_units(
             gangs[gang].append(shapes.of(pod, alternatives))
         else:
             units.append([shapes.of(pod, alternatives)])
+    is_least_cost = given.settings.packing == "LeastCost"
+
+    def order(pod: PlannedPod) -> tuple[int, tuple[int, int, float, str]]:
+        # Karpenter's order does not know MIG; a plan of least cost uses the order in which trials place instances.
+        return -mig_slices(pod.shape.first.ask) if is_least_cost else 0, pod.order
+
     for members in gangs.values():
-        members.sort(key=lambda pod: pod.order)
-    return sorted(units, key=lambda unit: unit[0].order), refusals
+        members.sort(key=order)
+    return sorted(units, key=lambda unit: order(unit[0])), refusals

@@ -52,8 +52,11 @@ class ClaimConditions:
         nodes: Mapping[str, Node],
         pools: Mapping[str, NodePool],
         pool_items: Mapping[str, Item],
-    ) -> None:
-        """Write the conditions of nodes that have started. `nodes` by name."""
+    ) -> float | None:
+        """Write the conditions of nodes that have started. `nodes` by name. Returns the seconds until the first of them
+        would have been quiet for long enough.
+        """
+        soonest: list[float] = []
         now_s = self._context.clock.seconds()
         hashes = {name: pool_hash(item.obj()) for name, item in pool_items.items()}
         for claim in claims:
@@ -64,8 +67,11 @@ class ClaimConditions:
             after_s = pool.disruption.consolidate_after_s
             changed: list[SetCondition] = [_drifted(claim, node, pool, hashes.get(claim.pool, ""))]
             is_quiet = after_s is not None and now_s - last_s >= after_s
+            if after_s is not None and not is_quiet:
+                soonest.append(last_s + after_s - now_s)
             changed.append((CONSOLIDATABLE, "True" if is_quiet else "False", "Quiet" if is_quiet else "Used", ""))
             await self._writer.set_conditions(claim.name, changed, self._last_event(claim, last_s))
+        return min(soonest, default=None)
 
     def _last_event(self, claim: NodeClaim, last_s: float) -> dict[str, str]:
         item = self._claims.get("", claim.name)

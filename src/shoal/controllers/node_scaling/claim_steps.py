@@ -20,17 +20,14 @@ from shoal.autoscale.node_claims.claim import (
     UNREGISTERED_TAINT,
     NodeClaim,
 )
-from shoal.autoscale.node_claims.offering_failures import OfferingFailures
 from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, StepDecision, step_of
-from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
-from shoal.cloud.port import Cloud, CloudInstance
-from shoal.controllers.node_scaling.claim_events import claim_reference
-from shoal.controllers.node_scaling.claim_writer import ClaimWriter
-from shoal.controllers.node_scaling.figures import NodeScalingObserver, start_times
+from shoal.cloud.port import CloudInstance
+from shoal.controllers.node_scaling.figures import start_times
 from shoal.controllers.node_scaling.launches import Launches, Types
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.terminations import Terminations
 
 _POLL_S: Final = 15.0
@@ -39,21 +36,15 @@ _REGISTERED_SOON_S: Final = 1.0
 
 
 class ClaimSteps:
-    def __init__(
-        self,
-        context: Context,
-        cloud: Cloud,
-        writer: ClaimWriter,
-        failures: OfferingFailures,
-        observer: NodeScalingObserver,
-    ) -> None:
-        self._context = context
-        self._writer = writer
-        self._failures = failures
-        self._observer = observer
-        self._launches = Launches(context, cloud, writer, failures, observer)
-        self._terminations = Terminations(context, cloud, writer)
-        self.limits = ProvisionLimits(launch_s=cloud.launch_limit_s)
+    def __init__(self, parts: ScalingParts) -> None:
+        self._context = parts.context
+        self._writer = parts.writer
+        self._failures = parts.failures
+        self._observer = parts.observer
+        self._say = parts.say
+        self._launches = Launches(parts)
+        self._terminations = Terminations(parts)
+        self.limits = ProvisionLimits(launch_s=parts.cloud.launch_limit_s)
 
     async def advance(
         self,
@@ -167,6 +158,3 @@ class ClaimSteps:
         self._say(claim, "GivenUp", f"{why}; another offering is tried", is_normal=False)
         await self._writer.delete(claim)
         self._observer.removed(claim.pool, "given up")
-
-    def _say(self, claim: NodeClaim, reason: str, words: str, *, is_normal: bool = True) -> None:
-        self._context.events.record(claim_reference(claim), reason, words, type_="Normal" if is_normal else "Warning")

@@ -15,42 +15,46 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.autoscale.disruption.protection import is_rescheduled
 from shoal.autoscale.node_claims.claim import PRICE, NodeClaim, claim_of
 from shoal.autoscale.node_claims.offering_failures import OfferingFailures
-from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
-from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
-from shoal.autoscale.nodes.pool_modes import PoolMode
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.static_pools import static_change
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
+from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
 from shoal.client.item import Item, Key
 from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.cloud.port import GROUP_TAG, Cloud, CloudInstance
+from shoal.cloud.port import Cloud, CloudInstance
+from shoal.controllers.node_scaling.capacity_buffers import CapacityBuffers
 from shoal.controllers.node_scaling.claim_conditions import ClaimConditions
 from shoal.controllers.node_scaling.claim_steps import ClaimSteps
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
+from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
+from shoal.controllers.node_scaling.orphans import remove_orphans
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
+from shoal.controllers.node_scaling.provisioning_requests import ProvisioningRequests
 from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.controllers.node_scaling.removals import Removals
+from shoal.controllers.node_scaling.world import Situation, World, is_outdated
 from shoal.store.inventory import Inventory
-from shoal.store.node_planning import NodeScaling, ScalingOptions, search_removal, undecided_scaling
+from shoal.store.node_planning import NodeScaling, ScalingOptions, removal_input, undecided_scaling
 from shoal.store.node_scaling import scaling_objects
 
 _log = logging.getLogger("shoal.nodes")
@@ -60,30 +64,6 @@ _GATHER_S: Final = 1.0
 _EVERY_S: Final = 10.0
 _SEARCH_S: Final = 60.0
 """How often nodes to remove are searched for although nothing has changed."""
-_ORPHAN_S: Final = 60.0
-"""How old an instance without a NodeClaim must be before it is removed."""
-
-
-class _World(msgspec.Struct, frozen=True):
-    """What one pass works with."""
-
-    claims: tuple[NodeClaim, ...]
-    nodes: Mapping[str, Node]
-    """By name."""
-    instances: Mapping[str, CloudInstance]
-    """By provider id."""
-    pools: Mapping[str, Item]
-    modes: Mapping[str, PoolMode]
-    types: Mapping[str, Mapping[str, InstanceType]]
-    """By pool and name."""
-
-    def of_mode(self, *modes: PoolMode) -> frozenset[str]:
-        return frozenset(name for name, mode in self.modes.items() if mode in modes)
-
-    def active_by_node(self) -> dict[str, NodeClaim]:
-        """The NodeClaims of pools that are not paused, by node."""
-        active = self.of_mode("active")
-        return {claim.node: claim for claim in self.claims if claim.node and claim.pool in active}
 
 
 class NodeScalingController:
@@ -104,29 +84,46 @@ class NodeScalingController:
         self._schedulers = schedulers
         self._others = others
         self._loop = Loop(context, self._reconcile, workers=1)
-        self._writer = ClaimWriter(context)
         self._failures = OfferingFailures()
         self.observer = NodeScalingObserver()
         self.figures = NodeScalingFigures()
         """Of the last pass."""
-        self._provisioning = Provisioning(context, cloud, self._writer, self.observer)
-        self._steps = ClaimSteps(context, cloud, self._writer, self._failures, self.observer)
-        self._removals = Removals(context, self._writer, self._provisioning, self.observer)
-        self._facts = ClaimConditions(context, self._writer)
+        parts = ScalingParts(context, cloud, ClaimWriter(context), self._failures, self.observer)
+        self._provisioning = Provisioning(parts)
+        self._steps = ClaimSteps(parts)
+        self._removals = Removals(parts, self._provisioning)
+        self._facts = ClaimConditions(context, parts.writer)
         self._has_changed = True
         """Whether anything that a search for nodes to remove depends on has changed since the last one."""
         self._searched_s = float("-inf")
-        self._last_plan: tuple[PlanningInput, NodePlan] | None = None
+        self._is_stirred = True
+        """Whether anything at all has changed since the last pass."""
+        self._due_s = float("-inf")
+        """When a pass is needed although nothing has changed."""
+        self._last_instances: tuple[CloudInstance, ...] = ()
+        self._computations = Computations()
         self._found = asyncio.Event()
-        self._pools: Kind | None = None
+        self._pools = NODE_POOLS
+        """In the version that is served, once there is one."""
         self._state: ScalingState | None = None
-        self._statuses: PoolStatuses | None = None
+        self._statuses = PoolStatuses(context, NODE_POOLS)
+        self._requests = ProvisioningRequests(context)
+        self._buffers = CapacityBuffers(context, self._computations)
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
+        served.when_there(
+            PROVISIONING_REQUESTS,
+            lambda kind: self._requests.follow(kind, self._changed),
+            PROVISIONING_REQUESTS._replace(version="v1beta1"),
+        )
+        served.when_there(
+            CAPACITY_BUFFERS,
+            lambda kind: self._buffers.follow(kind, self._changed),
+            CAPACITY_BUFFERS._replace(version="v1alpha1"),
+        )
 
     async def run(self) -> None:
         """Until cancelled. Nothing is read before the server has NodePools."""
         await self._found.wait()
-        assert self._pools is not None  # noqa: S101 - set before the event
         await self._context.informers.synced((self._pools, NODE_CLAIMS, NODES, PODS))
         watching = [asyncio.ensure_future(one.run(self._wake)) for one in self._others]
         try:
@@ -136,6 +133,7 @@ class NodeScalingController:
         finally:
             for task in watching:
                 task.cancel()
+            self._computations.close()
 
     def _start(self, kind: Kind) -> None:
         self._pools = kind
@@ -150,15 +148,45 @@ class NodeScalingController:
         self._has_changed = True
         self._wake()
 
+    def _changed_if(
+        self, is_relevant: Callable[[Item | None, Item | None], bool], before: Item | None, after: Item | None
+    ) -> None:
+        if is_relevant(before, after):
+            self._changed()
+
     def _wake(self) -> None:
+        self._is_stirred = True
         self._loop.wake(_PASS, _GATHER_S)
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, _: Key) -> float | None:
-        pools = {item.name: item for item in self._context.informers.of(self._pools or NODE_POOLS)}
+        left_s = await self._idle_s()
+        if left_s > 0:
+            return min(left_s, _EVERY_S)
+        # A pass that fails is repeated as a whole.
+        self._is_stirred, self._due_s = False, float("-inf")
+        soonest_s = await self._pass()
+        now_s = self._context.clock.seconds()
+        # While pods wait, objects matter whose changes are not followed.
+        is_busy = self.figures.waiting_pods > 0
+        self._due_s = now_s + min(_EVERY_S if is_busy else _SEARCH_S, _SEARCH_S if soonest_s is None else soonest_s)
+        return None if soonest_s is None else min(soonest_s, _EVERY_S)
+
+    async def _idle_s(self) -> float:
+        """How long nothing has to be done: no object has changed, nothing is due, and the cloud has the same instances
+        as at the last pass.
+        """
+        left_s = self._due_s - self._context.clock.seconds()
+        if self._is_stirred or left_s <= 0 or await self._cloud.instances() != self._last_instances:
+            return 0.0
+        return left_s
+
+    async def _pass(self) -> float | None:
+        """Look at everything; returns the seconds after which that is due again, or None without nodes."""
+        pools = {item.name: item for item in self._context.informers.of(self._pools)}
         claims = self._claims_now()
-        if (not pools and not claims) or any(one.is_there for one in self._others):
+        if not (pools or claims or self._requests.is_needed) or any(one.is_there for one in self._others):
             self.figures = NodeScalingFigures()
             return None
         state = await self._ready_state()
@@ -174,11 +202,11 @@ class NodeScalingController:
                 world.of_mode("paused", "dry-run"),
             )
         ]
-        await self._remove_orphans(world)
+        soonest.append(await remove_orphans(self._context, self._cloud, world, self.observer))
         await self._remove_forced(world)
         # Decisions need the claims as they are now.
         soonest.append(await self._decide(state, await self._world(state.inventory(), self._claims_now(), pools)))
-        return min((each for each in soonest if each is not None), default=_EVERY_S if claims else None)
+        return min((each for each in soonest if each is not None), default=_SEARCH_S if claims else None)
 
     def _claims_now(self) -> list[NodeClaim]:
         """The NodeClaims that this controller wrote. Those of Karpenter have instances that it does not know: they
@@ -188,63 +216,38 @@ class NodeScalingController:
 
     async def _ready_state(self) -> ScalingState:
         if self._state is None:
-            kind = self._pools or NODE_POOLS
-            self._state = ScalingState(self._context, self._served, self._schedulers, kind, self._wake)
+            self._state = ScalingState(self._context, self._served, self._schedulers, self._pools, self._wake)
             await self._state.synced()
             # Without NodePools, the changes of pods are not even read.
             self._facts.follow_pods()
-            for each, is_relevant in ((NODES, is_relevant_node), (PODS, is_relevant_pod)):
-                self._context.informers.of(each).on_change(
-                    lambda before, after, is_relevant=is_relevant: (  # type: ignore[misc]
-                        self._changed() if is_relevant(before, after) else None
-                    )
-                )
+            self._context.informers.of(NODES).on_change(partial(self._changed_if, is_relevant_node))
+            self._context.informers.of(PODS).on_change(partial(self._changed_if, is_relevant_pod))
         return self._state
 
-    async def _world(self, inventory: Inventory, claims: Sequence[NodeClaim], pools: Mapping[str, Item]) -> _World:
+    async def _world(self, inventory: Inventory, claims: Sequence[NodeClaim], pools: Mapping[str, Item]) -> World:
         now_s = self._context.clock.seconds()
         found = scaling_objects(inventory)
         types = {
             pool.name: {one.name: one for one in self._failures.applied(await self._cloud.instance_types(pool), now_s)}
             for pool in found.pools
         }
-        return _World(
+        self._last_instances = await self._cloud.instances()
+        return World(
             claims=tuple(sorted(claims, key=lambda each: each.name)),
             nodes={each.value.metadata.name: each.value for each in inventory.of(Node)},
-            instances={each.provider_id or each.id: each for each in await self._cloud.instances()},
+            instances={each.provider_id or each.id: each for each in self._last_instances},
             pools=pools,
             modes={name: mode_of(item) for name, item in pools.items()},
             types=types,
         )
 
-    async def _remove_orphans(self, world: _World) -> None:
-        """Instances that belong to no NodeClaim, and that no launch in progress can still want."""
-        now_s = self._context.clock.seconds()
-        owned = {claim.provider_id for claim in world.claims if claim.provider_id}
-        launching = {claim.group for claim in world.claims if not claim.provider_id}
-        orphans = [
-            instance
-            for instance in world.instances.values()
-            if GROUP_TAG in instance.tags
-            and instance.provider_id not in owned
-            and instance.tags[GROUP_TAG] not in launching
-            and now_s - instance.created_s >= _ORPHAN_S
-        ]
-        if not orphans:
-            return
-        _log.warning("instances without a NodeClaim are removed: %s", ", ".join(each.id for each in orphans))
-        await self._cloud.delete([each.id for each in orphans])
-        for each in orphans:
-            self.observer.removed(each.tags.get("karpenter.sh/nodepool", ""), "orphaned")
-
-    async def _remove_forced(self, world: _World) -> None:
+    async def _remove_forced(self, world: World) -> None:
         """What the cloud takes back, what is broken, and what has been replaced."""
         await self._removals.interrupted(world.claims, world.instances)
         await self._removals.repair(world.active_by_node(), world.nodes)
         await self._removals.finish_replacements(world.claims, world.nodes)
 
-    async def _decide(self, state: ScalingState, world: _World) -> float | None:
-        """Which nodes to provision, which to take back, and which to remove."""
+    async def _situation(self, state: ScalingState, world: World) -> Situation:
         state.refresh()
         inventory = state.inventory()
         options = ScalingOptions(
@@ -254,35 +257,80 @@ class NodeScalingController:
         )
         waiting = unschedulable(inventory)
         scaling, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)
-        await self._write_facts(world, scaling)
-        active = world.of_mode("active")
-        given = msgspec.structs.replace(given, pools=_only(given.pools, active))
-        plan = self._planned(given)
-        soonest = [self._failures.next_s(options.now.timestamp()) if plan.pending else None]
-        if soonest[0] is not None:
-            soonest = [max(soonest[0] - options.now.timestamp(), _GATHER_S)]
-        await self._provisioning.carry_out(plan, given.gangs, world.pools)
-        self._provisioning.tell_pods(plan, given.gangs, waiting)
-        self._tell_dry_run(world, given, scaling, plan)
-        used = frozenset(node.name for node in scaling.nodes if any(is_rescheduled(pod) for pod in node.existing.pods))
-        counted_claims = [claim for claim in world.claims if world.modes.get(claim.pool) == "active"]
-        soonest.append(await self._provisioning.take_back(counted_claims, used, plan))
+        active = [item.name for item in self._context.informers.of(self._pools) if mode_of(item) == "active"]
+        given = msgspec.structs.replace(given, pools=_only(given.pools, frozenset(active)))
+        demand = self._requests.demand([each.value for each in inventory.of(Pod)])
+        kept = [pod for each in demand.booked for pod in each.pods]
+        given, homeless = await self._computations.booked(given, kept)
+        return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless)
+
+    async def _decide(self, state: ScalingState, world: World) -> float | None:
+        """Which nodes to provision, which to take back, and which to remove."""
+        soonest = [await self._requests.advance()]
+        found = await self._checked(world, await self._situation(state, world))
+        if found is None:
+            # Capacity was found for a request, and is kept from now on.
+            return 0.0
+        soonest.append(await self._write_facts(world, found.scaling))
+        plan = await self._computations.plan(found.given)
         if plan.new_nodes:
+            planned = plan
+            found, plan = await self._confirmed(state, world, found, plan)
+            if len(plan.new_nodes) < len(planned.new_nodes):
+                soonest.append(_GATHER_S)
+        now_s = self._context.clock.seconds()
+        next_s = self._failures.next_s(now_s) if plan.pending else None
+        if next_s is not None:
+            soonest.append(max(next_s - now_s, _GATHER_S))
+        await self._requests.conclude(found.demand.to_provision, plan, world.launched(), world.claims_by_home())
+        await self._provisioning.carry_out(plan, found.given.gangs, world.pools)
+        self._provisioning.tell_pods(plan, found.given.gangs, found.waiting)
+        await self._tell_dry_run(world, found, plan)
+        room, headroom = await self._buffers.plan(found.given, plan)
+        if not plan.new_nodes:
+            await self._provisioning.carry_out(headroom, {}, world.pools)
+        static = static_change(found.given)
+        await self._provisioning.carry_out(NodePlan(static.new_nodes), {}, world.pools)
+        await self._removals.shrink(world.claims, static.removed)
+        # Nodes on which there is room for buffers are needed, too.
+        both = msgspec.structs.replace(plan, placed={**plan.placed, **headroom.placed})
+        # The nodes of static pools need no pods.
+        pools = {pool.name for pool in found.given.pools if not pool.is_static}
+        counted_claims = [claim for claim in world.claims if claim.pool in pools]
+        soonest.append(await self._provisioning.take_back(counted_claims, found.used(), both))
+        if plan.new_nodes or headroom.new_nodes or static.new_nodes:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})
         elif self._is_search_due():
-            soonest.append(await self._remove(state, world, scaling, given, plan, inventory, options))
-        self._count(world, given, plan)
+            soonest.append(await self._remove(state, world, found._replace(given=room), both))
+        self._count(world, found.given, plan)
         return min((each for each in soonest if each is not None), default=None)
 
-    def _planned(self, given: PlanningInput) -> NodePlan:
-        """The plan; equal input has an equal plan, which is not computed again."""
-        if not given.pods:
-            return NodePlan()
-        if self._last_plan is None or self._last_plan[0] != given:
-            self._last_plan = given, NodePlanner(given).plan()
-        return self._last_plan[1]
+    async def _checked(self, world: World, found: Situation) -> Situation | None:
+        """Decide the requests that only check capacity, and those whose capacity is gone. None if capacity was found
+        for one.
+        """
+        demand = found.demand
+        there = {claim.name for claim in world.claims if not claim.is_deleting}
+        await self._requests.revoke(demand.booked, found.homeless, there)
+        for wanted in demand.to_check:
+            given = msgspec.structs.replace(
+                found.given, gangs=dict.fromkeys(wanted.keys, wanted.request.gang), together={}
+            )
+            plan = await self._computations.on_present_nodes(given, wanted.pods)
+            if await self._requests.conclude([wanted], plan, world.launched(), world.claims_by_home()):
+                return None
+        return found
+
+    async def _confirmed(
+        self, state: ScalingState, world: World, before: Situation, plan: NodePlan
+    ) -> tuple[Situation, NodePlan]:
+        """The last look before nodes are paid for: pods that got a place meanwhile, or that are gone, need none."""
+        now = await self._situation(state, world)
+        if now.given == before.given:
+            return before, plan
+        return now, await self._computations.confirmed(plan, before.given, now.given)
 
     def _is_search_due(self) -> bool:
         """Where nothing has changed, only time can make a difference."""
@@ -292,40 +340,38 @@ class NodeScalingController:
         self._has_changed, self._searched_s = False, now_s
         return True
 
-    async def _remove(
-        self,
-        state: ScalingState,
-        world: _World,
-        scaling: NodeScaling,
-        given: PlanningInput,
-        plan: NodePlan,
-        inventory: Inventory,
-        options: ScalingOptions,
-    ) -> float | None:
+    async def _remove(self, state: ScalingState, world: World, found: Situation, plan: NodePlan) -> float | None:
         claims = world.active_by_node()
         replaced = {name for claim in world.claims for name in claim.replaces}
-        protected = {*plan.placed.values(), *replaced, *(name for name in world.nodes if name not in claims)}
-        options = replace(options, protected=frozenset(protected))
-        search_removal(scaling, given, inventory, state.cluster, options)
-        return await self._removals.consider(scaling.removal, claims, world.pools)
+        protected = {
+            *plan.placed.values(),
+            *replaced,
+            *found.booked(),
+            *(name for name in world.nodes if name not in claims),
+        }
+        options = replace(found.options, protected=frozenset(protected))
+        given = removal_input(found.scaling, found.given, found.inventory, state.cluster, options)
+        decision = (await self._computations.removal(given)).decision
+        if decision is not None and is_outdated(decision, found, state):
+            self._has_changed = True
+            return _GATHER_S
+        return await self._removals.consider(decision, claims, world.pools)
 
-    async def _write_facts(self, world: _World, scaling: NodeScaling) -> None:
+    async def _write_facts(self, world: World, scaling: NodeScaling) -> float | None:
         pools = {pool.name: pool for pool in scaling.objects.pools}
-        await self._facts.refresh(world.claims, world.nodes, pools, world.pools)
-        if self._statuses is not None:
-            await self._statuses.write(world.pools.values(), list(world.nodes.values()), scaling.objects.errors)
+        await self._statuses.write(world.pools.values(), list(world.nodes.values()), scaling.objects.errors)
+        return await self._facts.refresh(world.claims, world.nodes, pools, world.pools)
 
-    def _tell_dry_run(self, world: _World, given: PlanningInput, scaling: NodeScaling, plan: NodePlan) -> None:
+    async def _tell_dry_run(self, world: World, found: Situation, plan: NodePlan) -> None:
         trial = world.of_mode("dry-run")
         refused = {each.pod for each in plan.pending}
-        pods: tuple[Pod, ...] = tuple(pod for pod in given.pods if pod_key(pod) in refused)
+        pods = tuple(pod for pod in found.given.pods if pod_key(pod) in refused)
         if trial and pods:
-            found = NodePlanner(
-                msgspec.structs.replace(given, pools=_only(scaling.objects.pools, trial), pods=pods)
-            ).plan()
-            self._provisioning.tell_dry_run(found, world.pools)
+            pools = _only(found.scaling.objects.pools, trial)
+            wanted = msgspec.structs.replace(found.given, pools=pools, pods=pods)
+            self._provisioning.tell_dry_run(await self._computations.trial_plan(wanted), world.pools)
 
-    def _count(self, world: _World, given: PlanningInput, plan: NodePlan) -> None:
+    def _count(self, world: World, given: PlanningInput, plan: NodePlan) -> None:
         cost: dict[tuple[str, str], float] = {}
         for claim in world.claims:
             if claim.provider_id:

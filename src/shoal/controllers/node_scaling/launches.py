@@ -13,25 +13,20 @@ from collections.abc import Mapping, Sequence
 from shoal.api.resources import amounts
 from shoal.api.taints import Taint
 from shoal.autoscale.node_claims.claim import LAUNCHED, UNREGISTERED_TAINT, NodeClaim
-from shoal.autoscale.node_claims.offering_failures import OfferingFailures
 from shoal.autoscale.nodes.advertised_devices import advertised
 from shoal.autoscale.nodes.catalog import quantities_of
 from shoal.autoscale.nodes.instance_types import InstanceType
-from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
 from shoal.cloud.port import (
     GROUP_TAG,
     POOL_TAG,
-    Cloud,
     CloudInstance,
     InstanceRequest,
     NoCapacityError,
     ThrottledError,
 )
-from shoal.controllers.node_scaling.claim_events import claim_reference
-from shoal.controllers.node_scaling.claim_writer import ClaimWriter
-from shoal.controllers.node_scaling.figures import NodeScalingObserver
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.units.errors import TemporaryError
 
 _log = logging.getLogger("shoal.nodes")
@@ -43,20 +38,14 @@ Types = Mapping[str, Mapping[str, InstanceType]]
 
 
 class Launches:
-    def __init__(
-        self,
-        context: Context,
-        cloud: Cloud,
-        writer: ClaimWriter,
-        failures: OfferingFailures,
-        observer: NodeScalingObserver,
-    ) -> None:
-        self._context = context
-        self._cloud = cloud
-        self._writer = writer
-        self._failures = failures
-        self._observer = observer
-        self._claims = context.informers.of(NODE_CLAIMS)
+    def __init__(self, parts: ScalingParts) -> None:
+        self._context = parts.context
+        self._cloud = parts.cloud
+        self._writer = parts.writer
+        self._failures = parts.failures
+        self._observer = parts.observer
+        self._say = parts.say
+        self._claims = parts.context.informers.of(NODE_CLAIMS)
 
     async def launch(self, members: Sequence[NodeClaim], types: Types) -> float | None:
         """`members`: all NodeClaims of a group. Returns the seconds after which it has to be called again."""
@@ -135,9 +124,6 @@ class Launches:
         """Nothing was created for it."""
         await self._writer.delete(claim)
         await self._writer.release(claim)
-
-    def _say(self, claim: NodeClaim, reason: str, words: str, *, is_normal: bool = True) -> None:
-        self._context.events.record(claim_reference(claim), reason, words, type_="Normal" if is_normal else "Warning")
 
 
 def _quantities(amounts_of: Mapping[str, int], labels: Mapping[str, str]) -> dict[str, str]:

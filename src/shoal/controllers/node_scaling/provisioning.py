@@ -9,12 +9,9 @@ from shoal.api.pod import Pod
 from shoal.autoscale.node_claims.claim import INITIALIZED, NodeClaim, claim_of
 from shoal.autoscale.node_claims.claim_objects import claim_object, launch_groups
 from shoal.autoscale.nodes.plan import NewNode, NodePlan
-from shoal.client.context import Context
 from shoal.client.item import Item
-from shoal.cloud.port import Cloud
-from shoal.controllers.node_scaling.claim_events import claim_reference, pod_reference, pool_reference
-from shoal.controllers.node_scaling.claim_writer import ClaimWriter
-from shoal.controllers.node_scaling.figures import NodeScalingObserver
+from shoal.controllers.node_scaling.claim_events import pod_reference, pool_reference
+from shoal.controllers.node_scaling.parts import ScalingParts
 
 _UNNEEDED_S: Final = 60.0
 """How long a node that starts may be without a workload that needs it."""
@@ -24,11 +21,12 @@ Raw = Mapping[str, Any]
 
 
 class Provisioning:
-    def __init__(self, context: Context, cloud: Cloud, writer: ClaimWriter, observer: NodeScalingObserver) -> None:
-        self._context = context
-        self._cloud = cloud
-        self._writer = writer
-        self._observer = observer
+    def __init__(self, parts: ScalingParts) -> None:
+        self._context = parts.context
+        self._cloud = parts.cloud
+        self._writer = parts.writer
+        self._observer = parts.observer
+        self._say = parts.say
         self._unneeded_since_s: dict[str, float] = {}
         """By the uid of the claim."""
 
@@ -56,12 +54,9 @@ class Provisioning:
             )
             made = claim_of((await self._writer.create(claim, node.pool)).obj())
             place = f"{node.launch.name} in {node.offering.zone} ({node.offering.capacity_type})"
-            words = f"provisioning {place} for {len(node.pods)} pods, ${node.price:,.2f} per hour"
-            self._context.events.record(
-                claim_reference(made),
-                "Provisioning",
-                words,
-            )
+            purpose = f"{len(node.pods)} pods" if node.pods else "the replicas of its pool"
+            words = f"provisioning {place} for {purpose}, ${node.price:,.2f} per hour"
+            self._say(made, "Provisioning", words)
 
     def tell_pods(self, plan: NodePlan, gangs: Mapping[str, str], pods: Mapping[str, Pod]) -> None:
         """Events of pods: which node will take them, or why none is provisioned."""
@@ -103,7 +98,7 @@ class Provisioning:
             if now_s - since_s >= _UNNEEDED_S:
                 claim = starting[uid]
                 words = "the workload that it was provisioned for does not need it any more"
-                self._context.events.record(claim_reference(claim), "NoLongerNeeded", words)
+                self._say(claim, "NoLongerNeeded", words)
                 await self._writer.delete(claim)
                 self._observer.removed(claim.pool, "not needed")
         if not self._unneeded_since_s:

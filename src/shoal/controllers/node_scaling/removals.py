@@ -6,33 +6,29 @@ removes nothing. The nodes of a replacement are written down in its NodeClaims, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from shoal.api.node import Node
 from shoal.autoscale.disruption.decision import DisruptionDecision
 from shoal.autoscale.disruption.repair import NodeHealth, unhealthy_nodes
 from shoal.autoscale.node_claims.claim import DISRUPTED, DISRUPTED_TAINT, INITIALIZED, NodeClaim
-from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kubelet.times import written
 from shoal.cloud.port import CloudInstance
-from shoal.controllers.node_scaling.claim_events import claim_reference
-from shoal.controllers.node_scaling.claim_writer import ClaimWriter
-from shoal.controllers.node_scaling.figures import NodeScalingObserver
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.provisioning import Provisioning
 
 _CONFIRMED_S: Final = 15.0
 
 
 class Removals:
-    def __init__(
-        self, context: Context, writer: ClaimWriter, provisioning: Provisioning, observer: NodeScalingObserver
-    ) -> None:
-        self._context = context
-        self._writer = writer
+    def __init__(self, parts: ScalingParts, provisioning: Provisioning) -> None:
+        self._context = parts.context
+        self._writer = parts.writer
+        self._observer = parts.observer
+        self._parts = parts
         self._provisioning = provisioning
-        self._observer = observer
         self._found: tuple[tuple[str, ...], float] | None = None
         """The nodes of the last decision, and when it was found first."""
 
@@ -88,6 +84,12 @@ class Removals:
             if any(taint.key == DISRUPTED_TAINT for taint in node.spec.taints):
                 await self._writer.taint_disrupted(name, is_disrupted=False)
 
+    async def shrink(self, claims: Sequence[NodeClaim], names: Collection[str]) -> None:
+        """Delete nodes of static pools that have too many. `names`: as plans name nodes."""
+        for claim in claims:
+            if (claim.node or claim.name) in names and not claim.is_deleting:
+                await self._delete(claim, "replicas", "its pool has more nodes than replicas")
+
     async def interrupted(self, claims: Sequence[NodeClaim], instances: Mapping[str, CloudInstance]) -> None:
         """A notice of the cloud is an eviction of the pods, which are queued again."""
         for claim in claims:
@@ -114,4 +116,4 @@ class Removals:
 
     def _say(self, claim: NodeClaim, words: str) -> None:
         about = f"node {claim.node}" if claim.node else "the node"
-        self._context.events.record(claim_reference(claim), "Disrupted", f"{about} {words}")
+        self._parts.say(claim, "Disrupted", f"{about} {words}")

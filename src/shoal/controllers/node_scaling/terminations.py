@@ -14,14 +14,13 @@ from shoal.api.pod import Pod
 from shoal.api.taints import Taint
 from shoal.autoscale.disruption.protection import is_mirror, owner_kind
 from shoal.autoscale.node_claims.claim import DISRUPTED_TAINT, DRAINED, TERMINATING, NodeClaim
-from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NODES, PODS
 from shoal.client.kubelet.pod_facts import nodes_of
 from shoal.client.port import Deletion
 from shoal.client.refusals import BusyError, NotFoundError, StaleError
-from shoal.cloud.port import Cloud, CloudInstance
-from shoal.controllers.node_scaling.claim_writer import ClaimWriter
+from shoal.cloud.port import CloudInstance
+from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError
 
@@ -34,12 +33,12 @@ _DISRUPTED: Final = Taint(DISRUPTED_TAINT, "NoSchedule")
 
 
 class Terminations:
-    def __init__(self, context: Context, cloud: Cloud, writer: ClaimWriter) -> None:
-        self._context = context
-        self._cloud = cloud
-        self._writer = writer
-        self._pods = context.informers.of(PODS)
-        self._nodes = context.informers.of(NODES)
+    def __init__(self, parts: ScalingParts) -> None:
+        self._context = parts.context
+        self._cloud = parts.cloud
+        self._writer = parts.writer
+        self._pods = parts.context.informers.of(PODS)
+        self._nodes = parts.context.informers.of(NODES)
 
     async def terminate(self, claim: NodeClaim, node: str, instance: CloudInstance | None) -> float | None:
         """One step; returns the seconds after which the next one is due, or None if nothing is left to do."""

@@ -10,27 +10,23 @@ so that a pause gives no credit. The pieces of one user run request by request, 
 
 Rejected: several threads. Python runs one at a time, so ten clients with large bodies would leave the event loop an
 eleventh of the processor. Rejected: a pool of processes. It would run in parallel, but each process costs 80 MB and the
-objects would be copied twice, while one thread keeps the delay of others at a few switch intervals. Rejected: a
-ThreadPoolExecutor. The interpreter joins its threads when it exits, so that the server could not end before the piece
-of work that it is at. The thread is a daemon thread, and what it computes after `close` is dropped.
+objects would be copied twice, while one thread keeps the delay of others at a few switch intervals. What the thread
+computes after `close` is dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from queue import SimpleQueue
-from threading import Thread
 from time import thread_time
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from shoal.client.daemon_thread import DaemonThread
 from shoal.embedded.apiserver.status import too_many_requests, unavailable
 
 P = ParamSpec("P")
@@ -41,8 +37,6 @@ MOST_WAITING = 50
 """Requests of one user that wait for their turn; Kubernetes' queues have the same length."""
 ENDING = "the API server is shutting down"
 TOO_MANY = "Too many requests, please try again later."
-_SWITCH_S = 0.0005
-"""How long the thread keeps the interpreter from the event loop at each system call; the default is 5 ms."""
 
 
 class Turn:
@@ -83,7 +77,7 @@ class LargeWork:
         """The charge of the user who was served last, before that piece."""
         self._numbers = count(1)
         self._is_busy = False
-        self._thread: _DaemonThread | None = None
+        self._thread: DaemonThread | None = None
         """Started with the first piece."""
         self._running: asyncio.Future[_Outcome] | None = None
         self._under_way: asyncio.Future[Any] | None = None
@@ -130,8 +124,7 @@ class LargeWork:
         self._is_busy = True
         self._under_way = done
         if self._thread is None:
-            sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
-            self._thread = _DaemonThread()
+            self._thread = DaemonThread("shoal-large")
         # Through the loop, so that a loop of tests in virtual time can run it at once.
         self._running = asyncio.get_running_loop().run_in_executor(self._thread, self._timed, work)
         self._running.add_done_callback(partial(self._finish, user, turn, done))
@@ -175,37 +168,3 @@ class LargeWork:
             self._running.cancel()
         if self._thread is not None:
             self._thread.shutdown(wait=False)
-
-
-class _DaemonThread(Executor):
-    """One daemon thread: the interpreter does not wait for it when it exits."""
-
-    def __init__(self) -> None:
-        self._work: SimpleQueue[Callable[[], None] | None] | None = None
-
-    def submit(self, fn: Callable[..., R], /, *args: Any, **more: Any) -> Future[R]:
-        future: Future[R] = Future()
-        if self._work is None:
-            self._work = SimpleQueue()
-            Thread(target=_do_all, args=(self._work,), name="shoal-large", daemon=True).start()
-        self._work.put(partial(_do, future, partial(fn, *args, **more)))
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
-        """The thread ends after its present piece, which is not waited for."""
-        if self._work is not None:
-            self._work.put(None)
-
-
-def _do(future: Future[R], work: Callable[[], R]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        future.set_result(work())
-    except Exception as fault:  # noqa: BLE001 - raised again where the result is read
-        future.set_exception(fault)
-
-
-def _do_all(pieces: SimpleQueue[Callable[[], None] | None]) -> None:
-    while (piece := pieces.get()) is not None:
-        piece()

@@ -164,15 +164,16 @@ def _mig(settings: _NodeSettings, labels: Mapping[str, str], gpus: int) -> tuple
             fix=f"set the label {names.PRODUCT} to a product that has",
         )
     listed = settings.find(names.OWN_MIG_DEVICES)
-    if listed is not None:
-        return layout.name, numbers(*listed)
     total = labels.get(names.COUNT)
     count = whole_number(total, found[1].with_path(f"{_LABELS}[{names.COUNT}]"), most=MOST_GPUS) if total else gpus
-    if count == 0:
+    if listed is None and count == 0:
         raise UserError("the number of divided GPUs is not given", where=found[1], fix=f"set {names.OWN_MIG_DEVICES}")
-    if count > gpus and names.OWN_TOPOLOGY not in settings.annotations:
-        return layout.name, tuple(range(gpus, count))
-    return layout.name, tuple(range(count))
+    devices = numbers(*listed) if listed is not None else tuple(range(count))
+    if gpus_in_mig_mode(settings.annotations) is None and (total or listed is None):
+        # GPUs that are advertised as whole ones are whole until the node has changed their mode. A node that does not
+        # report its GPUs does not tell which: the last ones are taken to be divided.
+        devices = devices[max(len(devices) - max(count - gpus, 0), 0) :]
+    return layout.name if devices else "", devices
 
 
 def _islands(settings: _NodeSettings, labels: Mapping[str, str], gpus: int, where: Where) -> tuple[int, ...]:

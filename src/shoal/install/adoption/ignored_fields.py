@@ -29,7 +29,6 @@ class IgnoredField(msgspec.Struct, frozen=True, rename="camel"):
 
 _CHECKS = {
     "kueue.x-k8s.io/multikueue": "no job is sent to other clusters: workloads of queues with this check wait",
-    "kueue.x-k8s.io/provisioning-request": "no ProvisioningRequest is made: the check needs another controller",
 }
 _NO_EFFECT = "no effect"
 _FIELDS: Mapping[str, Mapping[str, str]] = {
@@ -59,7 +58,6 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
 _WHOLE = {
     "MultiKueueConfig": "no job is sent to other clusters",
     "MultiKueueCluster": "no job is sent to other clusters",
-    "ProvisioningRequestConfig": "no ProvisioningRequest is made",
     "CronJob": "no Job is created at its times; a CronJob of Kubernetes can create them",
     "JobFlow": "no Job is created from it",
     "JobTemplate": "no Job is created from it",

@@ -78,10 +78,15 @@ KUEUE = AdoptedProject(
         _cluster_wide(f"{_KUEUE}/v1beta2", "topologies", "Topology", "levels of placement stay the same"),
         _cluster_wide(f"{_KUEUE}/v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", "priorities apply"),
         _cluster_wide(f"{_KUEUE}/v1beta2", "admissionchecks", "AdmissionCheck", "workloads wait for the same checks"),
+        _cluster_wide(
+            f"{_KUEUE}/v1beta2",
+            "provisioningrequestconfigs",
+            "ProvisioningRequestConfig",
+            "capacity is requested by the same settings",
+        ),
         AdoptedKind(f"{_KUEUE}/v1beta2", "workloads", "Workload", use="admissions stay, and waiting ones are decided"),
         _cluster_wide(f"{_KUEUE}/v1beta1", "multikueueconfigs", "MultiKueueConfig"),
         _cluster_wide(f"{_KUEUE}/v1beta1", "multikueueclusters", "MultiKueueCluster"),
-        _cluster_wide(f"{_KUEUE}/v1beta1", "provisioningrequestconfigs", "ProvisioningRequestConfig"),
     ),
 )
 VOLCANO = AdoptedProject(

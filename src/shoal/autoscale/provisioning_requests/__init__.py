@@ -1,0 +1,1 @@
+"""Decides ProvisioningRequests of Cluster Autoscaler's API."""

@@ -1,0 +1,96 @@
+"""Carries CapacityBuffers: reads them, and writes into their status whether there is room for their pods.
+
+The pods of a buffer exist in plans only. They are planned after all others, on what those leave free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from shoal.api.pod import Pod
+from shoal.autoscale.capacity_buffers.buffer import buffer_of, buffer_pods
+from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
+from shoal.client.conditions import WriteTime, difference, put
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import POD_TEMPLATES, Kind
+from shoal.client.port import Patch
+from shoal.controllers.node_scaling.computations import Computations
+from shoal.units.errors import UserError
+
+_READY, _PROVISIONING = "ReadyForProvisioning", "Provisioning"
+_NO_ROOM: Final = "no nodes can be provisioned"
+
+
+class CapacityBuffers:
+    def __init__(self, context: Context, computations: Computations) -> None:
+        self._context = context
+        self._computations = computations
+        self._kind: Kind | None = None
+
+    def follow(self, kind: Kind, changed: Callable[[], None]) -> None:
+        """The server has this kind."""
+        self._kind = kind
+        for each in (kind, POD_TEMPLATES):
+            self._context.informers.of(each).on_change(lambda _before, _after: changed())
+
+    async def plan(self, given: PlanningInput, plan: NodePlan) -> tuple[PlanningInput, NodePlan]:
+        """What is to be provisioned for the buffers beside this plan; and the input with the room that is kept for them
+        on present nodes."""
+        wanted = {item: self._pods(item) for item in self._items()}
+        pods = [pod for each in wanted.values() if not isinstance(each, UserError) for pod in each]
+        found = NodePlan()
+        if pods:
+            placed = [pod for pod in given.pods if pod_key(pod) in plan.placed]
+            beside, _ = await self._computations.booked(given, placed)
+            beside = replace(beside, pods=tuple(pods), gangs={}, together={}, forbidden={})
+            found = await self._computations.trial_plan(beside)
+            given, _ = await self._computations.booked(given, [pod for pod in pods if pod_key(pod) in found.placed])
+        for item, each in wanted.items():
+            await self._report(item, each, found)
+        return given, found
+
+    def _items(self) -> list[Item]:
+        of = self._context.informers.of
+        if self._kind is None or not (of(self._kind).is_synced and of(POD_TEMPLATES).is_synced):
+            return []
+        return sorted(of(self._kind), key=lambda item: item.key)
+
+    def _pods(self, item: Item) -> tuple[Pod, ...] | UserError:
+        buffer = buffer_of(item.obj())
+        template = self._context.informers.of(POD_TEMPLATES).get(buffer.namespace, buffer.template)
+        try:
+            return buffer_pods(buffer, template.obj().get("template") if template else None, self._context.clock.now())
+        except UserError as error:
+            return error
+
+    async def _report(self, item: Item, pods: tuple[Pod, ...] | UserError, plan: NodePlan) -> None:
+        before: Obj = item.obj().get("status") or {}
+        status = dict(before)
+        clock = self._context.clock
+        moment = WriteTime(clock.text(), clock.seconds())
+        if isinstance(pods, UserError):
+            put(status, _READY, (False, "Invalid", str(pods)), moment)
+        else:
+            put(status, _READY, (True, "Ready", ""), moment)
+            put(status, _PROVISIONING, _room(pods, plan), moment)
+            status["replicas"] = len(pods)
+        if (body := difference(before, status)) and self._kind is not None:
+            patch = Patch("merge", {"metadata": {"uid": item.uid}, "status": body})
+            await self._context.api.patch(self._kind, item.namespace, item.name, patch, "status")
+
+
+def _room(pods: tuple[Pod, ...], plan: NodePlan) -> tuple[bool, str, str]:
+    refused: Mapping[str, str] = {
+        each.pod: "; ".join(f"pool {pool}: {why}" for pool, why in sorted(each.by_pool.items())) or each.reason
+        for each in plan.pending
+    }
+    lacking = [refused[key] for pod in pods if (key := pod_key(pod)) in refused]
+    if lacking:
+        return False, "CapacityIsNotFound", f"{_NO_ROOM} for {len(lacking)} of {len(pods)} pods: {lacking[0]}"
+    placed = sum(pod_key(pod) in plan.placed for pod in pods)
+    return True, "CapacityIsKept", f"there is room for {placed} of {len(pods)} pods; nodes for the others are requested"

@@ -1,0 +1,63 @@
+"""Computes plans, and searches for nodes to remove, in a thread beside the event loop.
+
+A plan for many pods takes seconds. The input of a computation is a value, which nothing changes while it runs; that the
+cluster has moved on by the end of it is for the caller to check.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from shoal.api.pod import Pod
+from shoal.autoscale.disruption.searches import DisruptionInput
+from shoal.autoscale.nodes.bookings import on_present_nodes, with_bookings
+from shoal.autoscale.nodes.confirmation import confirmed
+from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.planner import NodePlanner
+from shoal.autoscale.nodes.planning_input import PlanningInput
+from shoal.client.daemon_thread import DaemonThread
+from shoal.store.node_planning import FoundRemoval, found_removal
+
+T = TypeVar("T")
+
+
+class Computations:
+    def __init__(self) -> None:
+        self._thread = DaemonThread("shoal-nodes")
+        self._last_plan: tuple[PlanningInput, NodePlan] | None = None
+
+    async def plan(self, given: PlanningInput) -> NodePlan:
+        """The plan; equal input has an equal plan, which is not computed again."""
+        if not given.pods:
+            return NodePlan()
+        if self._last_plan is None or self._last_plan[0] != given:
+            self._last_plan = given, await self._run(lambda: NodePlanner(given).plan())
+        return self._last_plan[1]
+
+    async def trial_plan(self, given: PlanningInput) -> NodePlan:
+        """A plan that is shown only, and not kept."""
+        return await self._run(lambda: NodePlanner(given).plan())
+
+    async def booked(self, given: PlanningInput, pods: Sequence[Pod]) -> tuple[PlanningInput, frozenset[str]]:
+        """The input with capacity kept for these pods, and those of them that find no place."""
+        return (await self._run(lambda: with_bookings(given, pods))) if pods else (given, frozenset())
+
+    async def on_present_nodes(self, given: PlanningInput, pods: Sequence[Pod]) -> NodePlan:
+        """A plan in which no node is provisioned."""
+        return await self._run(lambda: on_present_nodes(given, pods))
+
+    async def confirmed(self, plan: NodePlan, given: PlanningInput, now: PlanningInput) -> NodePlan:
+        """What of the plan is still right."""
+        return await self._run(lambda: confirmed(plan, given, now))
+
+    async def removal(self, given: DisruptionInput) -> FoundRemoval:
+        return await self._run(lambda: found_removal(given))
+
+    def close(self) -> None:
+        """A computation that still runs is not waited for."""
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)

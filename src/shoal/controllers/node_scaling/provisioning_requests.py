@@ -1,0 +1,202 @@
+"""Carries ProvisioningRequests: reads them, and writes their conditions.
+
+The pods of a request exist in plans only. While a request waits they are planned as a gang; once its capacity is there
+they keep their places for ten minutes, less those for which pods were created meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.api.pod import Pod
+from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
+from shoal.autoscale.provisioning_requests.pods import requested_pods, unconsumed
+from shoal.autoscale.provisioning_requests.progress import (
+    NewCondition,
+    due_condition,
+    found_condition,
+    impossible,
+    next_due_s,
+    retry_s,
+    revoked,
+)
+from shoal.autoscale.provisioning_requests.request import (
+    ATOMIC_SCALE_UP,
+    CAPACITY_REVOKED,
+    CLAIMS,
+    FAILED,
+    PROVISIONED,
+    ProvisioningRequest,
+    request_of,
+)
+from shoal.client.conditions import WriteTime, put
+from shoal.client.context import Context
+from shoal.client.item import Item, Obj
+from shoal.client.kind import POD_TEMPLATES, Kind
+from shoal.client.port import Patch
+from shoal.units.errors import UserError
+
+
+class RequestedCapacity(NamedTuple):
+    """A request, and those of its pods for which the cluster has no pod yet."""
+
+    request: ProvisioningRequest
+    pods: tuple[Pod, ...]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(map(pod_key, self.pods))
+
+
+class Demand(NamedTuple):
+    """The requests that a planning has to do with."""
+
+    booked: tuple[RequestedCapacity, ...] = ()
+    to_check: tuple[RequestedCapacity, ...] = ()
+    to_provision: tuple[RequestedCapacity, ...] = ()
+
+    def added_to(self, given: PlanningInput) -> PlanningInput:
+        """The input with the pods for which nodes are requested; those of one request are planned as a whole."""
+        if not self.to_provision:
+            return given
+        pods = [pod for each in self.to_provision for pod in each.pods]
+        gangs = {key: each.request.gang for each in self.to_provision for key in each.keys}
+        return msgspec.structs.replace(given, pods=(*given.pods, *pods), gangs={**given.gangs, **gangs})
+
+
+class ProvisioningRequests:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._kind: Kind | None = None
+        self._tries: dict[str, tuple[int, float]] = {}
+        """By uid: how often no capacity was found, and when it is tried again."""
+
+    def follow(self, kind: Kind, changed: Callable[[], None]) -> None:
+        """The server has this kind."""
+        self._kind = kind
+        for each in (kind, POD_TEMPLATES):
+            self._context.informers.of(each).on_change(lambda _before, _after: changed())
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether some request is not decided yet, or its capacity is kept."""
+        return any(not request.is_ended for _, request in self._known())
+
+    async def advance(self) -> float | None:
+        """Write the conditions that need no planning. Returns the seconds until another one is due."""
+        now_s = self._context.clock.seconds()
+        soonest = []
+        for item, request in self._known():
+            if request.is_ended:
+                self._tries.pop(request.uid, None)
+                continue
+            due = due_condition(request, now_s)
+            if due is None or due.type != FAILED:
+                try:
+                    self._pods(request)
+                except UserError as error:
+                    due = impossible(str(error))
+            if due is not None:
+                await self._write(item, due)
+            again_s = self._tries[request.uid][1] if request.uid in self._tries else next_due_s(request)
+            soonest.append(max(min(next_due_s(request), again_s) - now_s, 1.0))
+        return min(soonest, default=None)
+
+    def demand(self, present: Iterable[Pod]) -> Demand:
+        """What is to be planned now. `present`: the pods of the cluster."""
+        now_s = self._context.clock.seconds()
+        booked: list[RequestedCapacity] = []
+        check: list[RequestedCapacity] = []
+        provision: list[RequestedCapacity] = []
+        pods = tuple(present)
+        for _, request in self._known():
+            if request.is_ended:
+                continue
+            try:
+                left = unconsumed(request, self._pods(request), pods)
+            except UserError:
+                continue
+            wanted = RequestedCapacity(request, left)
+            if request.has(PROVISIONED):
+                booked.append(wanted)
+            elif self._tries.get(request.uid, (0, 0.0))[1] <= now_s:
+                (provision if request.class_name == ATOMIC_SCALE_UP else check).append(wanted)
+        return Demand(tuple(booked), tuple(check), tuple(provision))
+
+    async def conclude(
+        self, wanted: Sequence[RequestedCapacity], plan: NodePlan, launched: Collection[str], claims: Mapping[str, str]
+    ) -> bool:
+        """Write what the plan means for these requests. `claims`: the names of NodeClaims, by the names of their nodes
+        in plans. Returns whether capacity was found for one of the requests.
+        """
+        has_found = False
+        for each in wanted:
+            condition = found_condition(each.request, each.keys, plan, launched)
+            item = self._item(each.request)
+            if condition is None or item is None:
+                continue
+            if condition.is_true:
+                homes = {plan.placed[key] for key in each.keys if key in plan.placed}
+                await self._note_claims(item, sorted(claims[home] for home in homes if home in claims))
+                has_found = True
+            else:
+                attempts = self._tries.get(each.request.uid, (0, 0.0))[0] + 1
+                self._tries[each.request.uid] = attempts, self._context.clock.seconds() + retry_s(attempts)
+            await self._write(item, condition)
+        return has_found
+
+    async def revoke(
+        self, booked: Sequence[RequestedCapacity], homeless: Collection[str], there: AbstractSet[str]
+    ) -> None:
+        """Bookings whose nodes are gone. `homeless`: pods that found no place. `there`: the NodeClaims that stay."""
+        for each in booked:
+            gone = set(each.request.claims) - there
+            item = self._item(each.request)
+            if item is not None and gone and not each.keys.isdisjoint(homeless):
+                await self._write(item, revoked(sorted(gone)))
+
+    def _known(self) -> list[tuple[Item, ProvisioningRequest]]:
+        """The oldest first; none before all are known."""
+        of = self._context.informers.of
+        if self._kind is None or not (of(self._kind).is_synced and of(POD_TEMPLATES).is_synced):
+            return []
+        found = [(item, request_of(item.obj())) for item in of(self._kind)]
+        return sorted((each for each in found if each[1].is_known), key=lambda each: (each[1].created_s, each[1].key))
+
+    def _item(self, request: ProvisioningRequest) -> Item | None:
+        return (
+            None if self._kind is None else self._context.informers.of(self._kind).get(request.namespace, request.name)
+        )
+
+    def _pods(self, request: ProvisioningRequest) -> tuple[Pod, ...]:
+        informer = self._context.informers.of(POD_TEMPLATES)
+        templates = {
+            each.template: item.obj().get("template") or {}
+            for each in request.pod_sets
+            if (item := informer.get(request.namespace, each.template)) is not None
+        }
+        return requested_pods(request, templates)
+
+    async def _write(self, item: Item, new: NewCondition) -> None:
+        clock = self._context.clock
+        status: Obj = dict(item.obj().get("status") or {})
+        if put(status, new.type, (new.is_true, new.reason, new.message), WriteTime(clock.text(), clock.seconds())):
+            patch = Patch("merge", {"metadata": {"uid": item.uid}, "status": {"conditions": status["conditions"]}})
+            await self._patch(item, patch, "status")
+            about: Obj = {"kind": "ProvisioningRequest", "apiVersion": "autoscaling.x-k8s.io/v1"}
+            about["metadata"] = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
+            is_bad = new.type in (FAILED, CAPACITY_REVOKED) or not new.is_true
+            self._context.events.record(about, new.reason, new.message, type_="Warning" if is_bad else "Normal")
+
+    async def _note_claims(self, item: Item, claims: Sequence[str]) -> None:
+        notes = {CLAIMS: ",".join(claims) or None}
+        await self._patch(item, Patch("merge", {"metadata": {"uid": item.uid, "annotations": notes}}))
+
+    async def _patch(self, item: Item, patch: Patch, subresource: str = "") -> None:
+        if self._kind is not None:
+            await self._context.api.patch(self._kind, item.namespace, item.name, patch, subresource)

@@ -1,0 +1,1 @@
+"""Makes the ProvisioningRequests of Kueue's provisioning checks, and reports their results to the Workloads."""

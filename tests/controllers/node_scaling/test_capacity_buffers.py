@@ -1,0 +1,77 @@
+"""Free capacity that is kept for pods that may come, through the API server and the simulated cloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from build.scaled_clusters import GPU, ScaledCluster, scaled_cluster
+from build.virtual_time import virtual
+from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS
+from shoal.client.item import Obj
+from shoal.client.kind import POD_TEMPLATES
+
+_GROUPS = ("karpenter.sh", "scheduling.x-k8s.io", "autoscaling.x-k8s.io")
+
+
+async def _buffer(world: ScaledCluster, notes: dict[str, str] | None = None, **spec: Any) -> None:
+    container = {"name": "main", "image": "server", "resources": {"limits": {GPU: "8"}}}
+    template = {"spec": {"containers": [container]}}
+    await world.cluster.create(POD_TEMPLATES, {"metadata": {"name": "server"}, "template": template})
+    meta: Obj = {"name": "ready", "annotations": notes or {}}
+    body = {"podTemplateRef": {"name": "server"}, **spec}
+    await world.cluster.create(CAPACITY_BUFFERS, {"metadata": meta, "spec": body})
+
+
+async def _conditions(world: ScaledCluster) -> dict[str, tuple[str, str]]:
+    found = await world.cluster.get(CAPACITY_BUFFERS, "ready")
+    return {each["type"]: (each["status"], each["message"]) for each in found["status"]["conditions"]}
+
+
+@virtual
+async def test_a_pod_starts_at_once_on_capacity_that_was_kept_and_other_capacity_follows(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        await _buffer(world, replicas=1)
+        await world.cluster.pass_time(240)
+        assert len(await world.instances()) == 1, "the empty node is kept"
+        await world.pod("solo", 8)
+        await world.until_running("solo", 1, within_s=10)
+        await world.cluster.pass_time(240)
+        assert len(await world.instances()) == 2
+        assert (await _conditions(world))["Provisioning"][0] == "True"
+
+
+@virtual
+async def test_capacity_is_given_back_when_its_hours_are_over(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        # The test begins at midnight.
+        await _buffer(world, {"shoal.dev/buffer-start": "0 23 * * *", "shoal.dev/buffer-end": "10 0 * * *"}, replicas=1)
+        await world.cluster.pass_time(300)
+        assert len(await world.instances()) == 1
+        await world.cluster.pass_time(600)
+        assert not await world.instances()
+
+
+@virtual
+async def test_pods_get_nodes_before_a_buffer_does(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(limits={"nodes": "1"})
+        await world.pod("solo", 8)
+        await _buffer(world, replicas=1)
+        await world.until_running("solo", 1, within_s=120)
+        status, message = (await _conditions(world))["Provisioning"]
+        assert status == "False"
+        assert "the limits of the pool are reached" in message
+
+
+@virtual
+async def test_a_buffer_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        await _buffer(world)
+        await world.cluster.pass_time(30)
+        status, message = (await _conditions(world))["ReadyForProvisioning"]
+        assert status == "False"
+        assert "neither replicas nor limits are set" in message
