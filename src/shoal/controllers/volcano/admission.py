@@ -129,10 +129,11 @@ class VolcanoAdmission:
 
     def _note(self, _state: CycleState) -> None:
         """Statuses of queues and groups follow from each session."""
-        if self._reported is not self.discipline.session:
-            self._reported = self.discipline.session
+        session = self.discipline.session
+        if self._reported is not session:
+            self._reported = session
             if self._statuses is not None:
-                self._statuses.wake()
+                self._statuses.wake(is_urgent=session is not None and bool(session.enqueued))
 
     # -- internals --------------------------------------------------------------------------------------------------
 

@@ -74,8 +74,8 @@ class StatusController:
         self._counts: dict[str, GroupPodCounts] = {}
         self._up_to_date: dict[Key, tuple[int, GroupPodCounts]] = {}
         """The version and the pod counts of each group whose status was up to date."""
-        self._due_s = float("-inf")
-        """When all statuses are written again, if anything changed."""
+        self._next_s = float("-inf")
+        """When all statuses are looked at again, if anything changed."""
         self._backlog_s: float | None = None
         """Since when statuses wait for bindings."""
         self._debounce = MessageDebounce()
@@ -88,8 +88,10 @@ class StatusController:
             informer.on_change(self._changed)
         self.wake()
 
-    def wake(self) -> None:
-        self.loop.wake(_PASS, _GATHER_S)
+    def wake(self, *, is_urgent: bool = False) -> None:
+        """`is_urgent`: groups were admitted, and some may have no pods yet."""
+        after_s = 0.0 if is_urgent else self._next_s - self._context.clock.seconds()
+        self.loop.wake(_PASS, max(after_s, _GATHER_S))
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
         del before, after
@@ -98,8 +100,8 @@ class StatusController:
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         for item in (before, after):
             for group in groups_named(item) if item is not None else ():
-                self._counts.pop(group, None)
-                self.wake()
+                if self._counts.pop(group, None) is not None:
+                    self.wake()
 
     # -- one pass ---------------------------------------------------------------------------------------------------
 
@@ -108,15 +110,16 @@ class StatusController:
         if not self._is_volcano_absent():
             return None
         now_s = self._context.clock.seconds()
-        if now_s < self._due_s:
+        if now_s < self._next_s:
             await self._write_urgent()
-            return self._due_s - now_s
+            return self._next_s - now_s
         queues = [queue for queue in map(queue_of, self._queues) if queue is not None]
         tree = QueueTree(queues)
         writes: list[Write] = [partial(self._queue_writer.create, name) for name in self._queue_writer.missing(tree)]
         candidates = list(self._candidates())
         decision = self._decided([one.group for one in candidates])
         if decision is not None and self._are_bindings_first(candidates, decision, now_s):
+            self._next_s = now_s + _BACKLOG_S
             await self._write_urgent()
             return _BACKLOG_S
         if decision is not None:
@@ -126,7 +129,7 @@ class StatusController:
         await all_of(writes)
         self._backlog_s = None
         if writes:
-            self._due_s = now_s + _EVERY_S
+            self._next_s = now_s + _EVERY_S
         return SETTLE_S if self._debounce.has_pending else None
 
     def _are_bindings_first(self, groups: Iterable[CountedGroup], decision: SessionResult, now_s: float) -> bool:

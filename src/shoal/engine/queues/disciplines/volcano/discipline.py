@@ -9,6 +9,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.queues.disciplines.volcano.actions import ACTIONS
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
+from shoal.engine.queues.disciplines.volcano.consolidation import consolidate
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
 Stamp = tuple[int, ...]
@@ -78,8 +79,8 @@ class Volcano:
         return None if self._settled_until_s in (0.0, _NEVER) else self._settled_until_s
 
     def steps(self) -> tuple[Step, ...]:
-        """The actions of the configuration, in order."""
-        return (self._open, *(partial(self._run, name) for name in self._configuration.actions))
+        """The actions of the configuration, in order, and then what Volcano has no action for."""
+        return (self._open, *(partial(self._run, name) for name in self._configuration.actions), self._close)
 
     def keep(self, state: CycleState) -> None:
         """Keep the jobs from the steps of others."""
@@ -105,6 +106,11 @@ class Volcano:
         if name == ENQUEUE:
             self._admit(self.session.enqueued)
         self._cut = self._stamp(state.cluster) if state.is_cut else None
-        if name == self._configuration.actions[-1]:
-            self._settled = self._stamp(state.cluster)
-            self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)
+
+    def _close(self, state: CycleState) -> None:
+        """Move pods for the jobs that still wait, and remember what the facts were."""
+        if self.session is None or self._rests:
+            return
+        consolidate(self.session)
+        self._settled = self._stamp(state.cluster)
+        self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)
