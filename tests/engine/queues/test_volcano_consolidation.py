@@ -3,19 +3,22 @@ that its queue holds back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from build.volcano_worlds import PLUGINS, Outcome, World, plugin, queue
 from shoal.engine.plan import Move
+from shoal.engine.queues.disciplines.volcano.configuration import PluginOption
 
 MOVES = (*(plugin(name) for name in PLUGINS), plugin("rescheduling"))
 STAYS = tuple(plugin(name) for name in PLUGINS)
-SCATTERED = {"n1": {"cpu": 4}, "n2": {"cpu": 4}}
+SCATTERED: Mapping[str, Mapping[str, float]] = {"n1": {"cpu": 4}, "n2": {"cpu": 4}}
 
 
-def scattered(plugins: tuple[object, ...] = MOVES, **more: int) -> World:
+def scattered(plugins: tuple[PluginOption, ...] = MOVES, *, capability: int = 100) -> World:
     """Two nodes, each with two free cores."""
-    made = World([queue("q", capability={"cpu": more.pop("capability", 100)})], SCATTERED, (plugins,))  # type: ignore[arg-type]
+    made = World([queue("q", capability={"cpu": capability})], dict(SCATTERED), (plugins,))
     return made.job("a", "q", "n1:2").job("b", "q", "n2:2")
 
 
@@ -47,7 +50,7 @@ def test_nothing_moves_for_a_job_beyond_the_capability_of_its_queue() -> None:
 
 
 def test_two_jobs_do_not_share_what_is_left_of_a_quota() -> None:
-    nodes = {f"n{number}": {"cpu": 4} for number in range(4)}
+    nodes: dict[str, Mapping[str, float]] = {f"n{number}": {"cpu": 4} for number in range(4)}
     made = World([queue("q", capability={"cpu": 12})], nodes, (MOVES,))
     for number in range(4):
         made.job(f"r{number}", "q", f"n{number}:2")
@@ -56,7 +59,7 @@ def test_two_jobs_do_not_share_what_is_left_of_a_quota() -> None:
 
 
 def test_nothing_moves_for_a_job_that_was_not_admitted() -> None:
-    made = World([queue("q", capability={"cpu": 6})], SCATTERED, (MOVES,))
+    made = World([queue("q", capability={"cpu": 6})], dict(SCATTERED), (MOVES,))
     made.job("a", "q", "n1:2").job("b", "q", "n2:2")
     made.job("large", "q", ":4", min_resources={"cpu": 4}, is_enqueued=False)
     assert moves(made.run("enqueue", "allocate")) == []
@@ -64,14 +67,14 @@ def test_nothing_moves_for_a_job_that_was_not_admitted() -> None:
 
 @pytest.mark.parametrize(("namespace", "count"), [("kube-system", 0), ("ns", 1)])
 def test_pods_of_the_system_do_not_move_while_conformance_is_on(namespace: str, count: int) -> None:
-    made = World([queue("q")], SCATTERED, (MOVES,))
+    made = World([queue("q")], dict(SCATTERED), (MOVES,))
     for name, place in (("a", "n1:2"), ("b", "n2:2")):
         made.job(name, "q", place, namespace=namespace)
     assert len(moves(made.job("large", "q", ":4").run("allocate"))) == count
 
 
 def test_pods_that_may_not_be_evicted_do_not_move() -> None:
-    made = World([queue("q")], SCATTERED, (MOVES,))
+    made = World([queue("q")], dict(SCATTERED), (MOVES,))
     made.job("a", "q", "n1:2", is_preemptible=False).job("b", "q", "n2:2", is_preemptible=False)
     assert moves(made.job("large", "q", ":4").run("allocate")) == []
 
