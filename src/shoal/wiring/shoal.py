@@ -165,6 +165,12 @@ def _measure(
     """The observer times the cycles, and so comes before the other executors."""
     observer = telemetry.follow_scheduler(scheduling, tasks.informers.of(PODS), choice.scheduler_names)
     scheduling.executors = (observer, *scheduling.executors)
+    if VOLCANO in choice.controllers:
+        from shoal.controllers.volcano.admission import VolcanoAdmission
+
+        for discipline in scheduling.queue_steps:
+            if isinstance(discipline, VolcanoAdmission):
+                telemetry.follow_volcano(discipline)
     if QUEUES in choice.controllers:
         served.when_there(
             WORKLOADS,

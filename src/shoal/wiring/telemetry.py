@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from time import time
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -51,6 +51,7 @@ from shoal.telemetry.queues import QueueMetrics, Role
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
 from shoal.telemetry.scheduling import SchedulingMetrics
 from shoal.telemetry.traces import Spans
+from shoal.telemetry.volcano import VolcanoMetrics, VolcanoSource
 from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
 from shoal.units.listening import LOOPBACK_HOSTS
@@ -79,6 +80,10 @@ class SchedulingLoop(Protocol):
     def cluster(self) -> Cluster: ...
 
 
+class VolcanoDiscipline(VolcanoSource, Protocol):
+    def measure(self, observer: VolcanoMetrics, stopwatch: Callable[[], float]) -> None: ...
+
+
 class Telemetry:
     """One per process. RBAC's refusals are recorded by `events` on the object `about`, besides the log."""
 
@@ -102,6 +107,7 @@ class Telemetry:
         self._scheduling = SchedulingMetrics(self.registry)
         self._leader = LeaderMetrics(self.registry)
         self.queues = QueueMetrics(self.registry, measured.role)
+        self._volcano: VolcanoMetrics | None = None
         self._clock = clock
         self._measured = measured
         self._fault = "it has not started yet"
@@ -168,6 +174,12 @@ class Telemetry:
     def follow_queues(self, discipline: AdmissionDiscipline, workloads: WorkloadCache) -> None:
         self.queues.follow(QueueLevels(discipline, workloads, self._clock.seconds))
         discipline.measure(self.queues.around)
+
+    def follow_volcano(self, discipline: VolcanoDiscipline) -> None:
+        if self._volcano is None:
+            self._volcano = VolcanoMetrics(self.registry)
+        self._volcano.follow(discipline)
+        discipline.measure(self._volcano, perf_counter)
 
     def follow_workloads(self, workloads: Informer) -> None:
         """Count the changes of their conditions; called once the kind is served."""

@@ -15,6 +15,8 @@ from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFact
 Stamp = tuple[int, ...]
 _NEVER = float("inf")
 ENQUEUE = "enqueue"
+OPEN, CLOSE = "open session", "close session"
+"""The steps before and after the actions."""
 
 
 class Volcano:
@@ -79,8 +81,17 @@ class Volcano:
         return None if self._settled_until_s in (0.0, _NEVER) else self._settled_until_s
 
     def steps(self) -> tuple[Step, ...]:
+        return tuple(step for _, step in self.named_steps())
+
+    def named_steps(self) -> tuple[tuple[str, Step], ...]:
         """The actions of the configuration, in order, and then what Volcano has no action for."""
-        return (self._open, *(partial(self._run, name) for name in self._configuration.actions), self._close)
+        actions = ((name, partial(self._run, name)) for name in self._configuration.actions)
+        return ((OPEN, self._open), *actions, (CLOSE, self._close))
+
+    @property
+    def rests(self) -> bool:
+        """Whether the last cycle had no session, because nothing could have changed."""
+        return self._rests
 
     def keep(self, state: CycleState) -> None:
         """Keep the jobs from the steps of others."""
