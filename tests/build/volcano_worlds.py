@@ -141,15 +141,19 @@ class World:
 
     def carry_out(self, plan: Plan) -> None:
         """Bind what was placed, and end what was evicted; its pods wait again."""
+        self.place(plan)
+        for evict in plan.evicted:
+            holding = self.cluster.pods[evict.pod]
+            self.intake.apply(PodGone(evict.pod))
+            self.intake.apply(PodArrived(evict.pod, holding.ask, holding.priority, who=holding.who))
+
+    def place(self, plan: Plan) -> None:
+        """Bind what was placed; what was evicted is still leaving."""
         for place in plan.placed:
             holding = self.cluster.pods[place.pod]
             self.intake.apply(
                 PodBound(place.pod, holding.ask, place.node, place.grant, holding.priority, who=holding.who)
             )
-        for evict in plan.evicted:
-            holding = self.cluster.pods[evict.pod]
-            self.intake.apply(PodGone(evict.pod))
-            self.intake.apply(PodArrived(evict.pod, holding.ask, holding.priority, who=holding.who))
 
 
 @dataclass

@@ -23,6 +23,7 @@ from shoal.telemetry.prices import CostFigures
 from shoal.telemetry.queue_levels import CohortFigure, QueueFigure
 from shoal.telemetry.queues import QueueMetrics
 from shoal.telemetry.unadmitted import UnadmittedFigure
+from shoal.telemetry.volcano import VolcanoMetrics
 from shoal.wiring.observed_waits import ObservedWaits
 from shoal.wiring.telemetry import Measured, Telemetry
 
@@ -53,6 +54,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry = Telemetry("1.0", WallClock(), Measured())
     measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0, lambda: 0.0)
     QueueMetrics(telemetry.registry, "standalone").follow(_NoQueues())
+    VolcanoMetrics(telemetry.registry)
     telemetry.follow_work_queues(lambda: ())
     telemetry.follow_operator(OperatorFigures())
     telemetry.follow_driver_upgrades(UpgradeFigures)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec import field
+
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add, to_api, uncovered
 from shoal.engine.queues.disciplines.volcano.group_phases import QUEUE_MISSING
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, GroupPod, Queue, QueuedPodGroup
@@ -96,23 +98,31 @@ def held_without_queue(tree: QueueTree, reason: str, message: str, group: Queued
     return HeldPod(reason, message, words, kept.queue, kept.group, ((change,),) if near else ())
 
 
-def requested_by(group: QueuedPodGroup, waiting: Sequence[GroupPod], active: Sequence[GroupPod]) -> dict[str, int]:
+class SizedGroupPod(GroupPod, frozen=True):
+    """A pod of a group, with what it is charged for in its queue."""
+
+    requests: dict[str, int] = field(default_factory=dict)
+
+
+def requested_by(
+    group: QueuedPodGroup, waiting: Sequence[SizedGroupPod], active: Sequence[SizedGroupPod]
+) -> dict[str, int]:
     """What the group needs to start, beyond what its active pods use."""
     used: dict[str, int] = {}
     for pod in active:
-        add(used, pod.requests())
+        add(used, pod.requests)
     needed: dict[str, int] = {}
     for pod in required_pods_first(group, waiting)[: max(group.spec.min_member - len(active), 1)]:
-        add(needed, pod.requests())
+        add(needed, pod.requests)
     least = uncovered(used, group.min_resources())
     return {name: max(needed.get(name, 0), least.get(name, 0)) for name in (*needed, *least)}
 
 
-def required_pods_first(group: QueuedPodGroup, pods: Sequence[GroupPod]) -> list[GroupPod]:
+def required_pods_first(group: QueuedPodGroup, pods: Sequence[SizedGroupPod]) -> list[SizedGroupPod]:
     """Orders the pods that each role needs before the others."""
     left: dict[str, int] = group.spec.role_minima()
-    first: list[GroupPod] = []
-    others: list[GroupPod] = []
+    first: list[SizedGroupPod] = []
+    others: list[SizedGroupPod] = []
     for pod in sorted(pods, key=lambda one: one.metadata.name):
         if left.get(pod.role, 0) > 0:
             left[pod.role] -= 1

@@ -16,9 +16,10 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
 from shoal.engine.events import Event
+from shoal.engine.queues.disciplines.volcano.amounts import requests_of
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
 from shoal.engine.queues.disciplines.volcano.objects import (
-    GroupPod,
+    GroupPodSpec,
     GroupStatus,
     Queue,
     QueuedPodGroup,
@@ -27,7 +28,13 @@ from shoal.engine.queues.disciplines.volcano.objects import (
     VolcanoPodStatus,
 )
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
-from shoal.sim.volcano_changes import held_by_capability, held_by_share, held_without_queue, requested_by
+from shoal.sim.volcano_changes import (
+    SizedGroupPod,
+    held_by_capability,
+    held_by_share,
+    held_without_queue,
+    requested_by,
+)
 from shoal.sim.volcano_rounds import Decided, decided
 from shoal.sim.volcano_settings import volcano_settings
 from shoal.sim.volcano_shares import SHARE_HELP, beyond_the_nodes, promised_usage_of, refusals_of, usage_of
@@ -61,7 +68,7 @@ def held_by_volcano(
         return {}
     groups = volcano_groups(documents)
     bound = (each.value for each in documents if isinstance(each.value, Pod) and each.value.spec.node_name)
-    members: dict[str, list[GroupPod]] = {}
+    members: dict[str, list[SizedGroupPod]] = {}
     for pod in (*bound, *waiting):
         of = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_ANNOTATION, '')}"
         if of in groups:
@@ -82,7 +89,7 @@ def held_by_volcano(
     return found
 
 
-def _left(world: Decided, name: str, members: Sequence[GroupPod]) -> list[GroupPod]:
+def _left(world: Decided, name: str, members: Sequence[SizedGroupPod]) -> list[SizedGroupPod]:
     """The pods of a group that are held: all that have no node, or those that an admitted group has not started."""
     unplaced = [pod for pod in members if not pod.spec.node_name and not pod.is_finished]
     if not world.known.is_admitted(name):
@@ -92,8 +99,8 @@ def _left(world: Decided, name: str, members: Sequence[GroupPod]) -> list[GroupP
 
 
 def _parts(
-    group: QueuedPodGroup, members: Mapping[str, Sequence[GroupPod]], waiting: Sequence[GroupPod]
-) -> tuple[QueuedPodGroup, Sequence[GroupPod], Sequence[GroupPod]]:
+    group: QueuedPodGroup, members: Mapping[str, Sequence[SizedGroupPod]], waiting: Sequence[SizedGroupPod]
+) -> tuple[QueuedPodGroup, Sequence[SizedGroupPod], Sequence[SizedGroupPod]]:
     """The group with its waiting and its other pods."""
     held = {_key(pod) for pod in waiting}
     pods = members.get("/".join(group.metadata.key), ())
@@ -125,11 +132,13 @@ def _group(group: VolcanoPodGroup) -> QueuedPodGroup:
     return QueuedPodGroup(_meta(group.metadata), group.spec, GroupStatus(phase=group.status.phase))
 
 
-def _pod(pod: Pod) -> GroupPod:
+def _pod(pod: Pod) -> SizedGroupPod:
     conditions = tuple(
         VolcanoCondition(each.type, each.status, each.reason, each.message) for each in pod.status.conditions
     )
-    return GroupPod(_meta(pod.metadata), pod.spec, VolcanoPodStatus(pod.status.phase or "Pending", conditions))
+    spec = GroupPodSpec(pod.spec.node_name, pod.spec.scheduler_name, pod.spec.priority_class_name)
+    status = VolcanoPodStatus(pod.status.phase or "Pending", conditions)
+    return SizedGroupPod(_meta(pod.metadata), spec, status, requests_of(pod.spec))
 
 
 def _meta(meta: ObjectMeta) -> VolcanoMeta:
@@ -142,5 +151,5 @@ def _meta(meta: ObjectMeta) -> VolcanoMeta:
     )
 
 
-def _key(pod: GroupPod) -> str:
+def _key(pod: SizedGroupPod) -> str:
     return "/".join(pod.metadata.key)

@@ -177,6 +177,12 @@ def _measure(
         for discipline in scheduling.queue_steps:
             if isinstance(discipline, KaiAdmission):
                 telemetry.follow_kai(discipline)
+    if VOLCANO in choice.controllers:
+        from shoal.controllers.volcano.admission import VolcanoAdmission
+
+        for discipline in scheduling.queue_steps:
+            if isinstance(discipline, VolcanoAdmission):
+                telemetry.follow_volcano(discipline)
     if QUEUES in choice.controllers:
         served.when_there(
             WORKLOADS,

@@ -52,6 +52,7 @@ from shoal.telemetry.queues import QueueMetrics, Role
 from shoal.telemetry.requests import LeaderMetrics, RequestMetrics
 from shoal.telemetry.scheduling import SchedulingMetrics
 from shoal.telemetry.traces import Spans
+from shoal.telemetry.volcano import VolcanoMetrics, VolcanoSource
 from shoal.telemetry.workload_transitions import follow_workloads
 from shoal.units.errors import UserError, Where
 from shoal.units.listening import LOOPBACK_HOSTS
@@ -84,6 +85,10 @@ class KaiDiscipline(KaiSource, Protocol):
     def measure(self, observer: KaiMetrics, stopwatch: Callable[[], float]) -> None: ...
 
 
+class VolcanoDiscipline(VolcanoSource, Protocol):
+    def measure(self, observer: VolcanoMetrics, stopwatch: Callable[[], float]) -> None: ...
+
+
 class Telemetry:
     """One per process. RBAC's refusals are recorded by `events` on the object `about`, besides the log."""
 
@@ -108,6 +113,7 @@ class Telemetry:
         self._leader = LeaderMetrics(self.registry)
         self.queues = QueueMetrics(self.registry, measured.role)
         self._kai: KaiMetrics | None = None
+        self._volcano: VolcanoMetrics | None = None
         self._clock = clock
         self._measured = measured
         self._fault = "it has not started yet"
@@ -180,6 +186,12 @@ class Telemetry:
             self._kai = KaiMetrics(self.registry)
         self._kai.follow(discipline)
         discipline.measure(self._kai, perf_counter)
+
+    def follow_volcano(self, discipline: VolcanoDiscipline) -> None:
+        if self._volcano is None:
+            self._volcano = VolcanoMetrics(self.registry)
+        self._volcano.follow(discipline)
+        discipline.measure(self._volcano, perf_counter)
 
     def follow_workloads(self, workloads: Informer) -> None:
         """Count the changes of their conditions; called once the kind is served."""

@@ -1,7 +1,7 @@
 """Volcano's objects while everything goes wrong: whoever looks after them dies at any step, the server is a storm.
 
-What must hold at any time: no queue holds more than it may take, and no job has a pod twice. What must hold in the end:
-jobs whose pods succeed complete, and groups and queues say what is so.
+What must hold at any time: no queue holds more than it may take, but for pods that are being deleted, and no job has a
+pod twice. What must hold in the end: jobs whose pods succeed complete, and groups and queues say what is so.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ class Unrest:
             replicas, gpus, queue = SIZES[job]
             alive[job] += "deletionTimestamp" not in pod["metadata"]
             is_leaving = "deletionTimestamp" in pod["metadata"]
-            # As in Volcano, a pod that is being deleted counts no more.
+            # Volcano's plugins count pods that are allocated, binding, bound or running. A pod that is being deleted is
+            # none of these: others may start on another node before it has left. So a queue may exceed its capability
+            # by what is being deleted, and by no more: what stays is within it at any time.
             if pod["spec"].get("nodeName") and pod["status"]["phase"] not in ("Succeeded", "Failed") and not is_leaving:
                 held[queue] += gpus
             assert alive[job] <= replicas, f"{job} has a pod twice"

@@ -11,6 +11,7 @@ is known: which groups are admitted, and which pods run.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from shoal.client.context import Context
@@ -19,6 +20,7 @@ from shoal.client.presence import VOLCANO, Presence
 from shoal.client.served import Served
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.group_cache import GroupCache
+from shoal.controllers.volcano.measured_sessions import MeasuredSessions, SessionObserver
 from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.scheduler_configuration import SchedulerConfigurationWatch
 from shoal.controllers.volcano.status_controller import StatusController
@@ -59,6 +61,7 @@ class VolcanoAdmission:
         self._statuses: StatusController | None = None
         self._reported: Session | None = None
         """The session of which the statuses were last written."""
+        self._sessions: MeasuredSessions | None = None
         self._held: dict[str, PodArrived] = {}
         self._is_served = asyncio.Event()
         for kind in (VOLCANO_POD_GROUPS, VOLCANO_QUEUES):
@@ -108,6 +111,21 @@ class VolcanoAdmission:
             self._statuses = StatusController(self._context, self._is_volcano_absent, self._result)
             group.create_task(self._statuses.loop.run())
 
+    # -- metrics ----------------------------------------------------------------------------------------------------
+
+    def measure(self, observer: SessionObserver, stopwatch: Callable[[], float]) -> None:
+        """Report the durations and the evictions of each session."""
+        self._sessions = MeasuredSessions(observer, stopwatch, self.discipline)
+
+    @property
+    def session(self) -> Session | None:
+        """The last session; None while Volcano itself decides."""
+        return self.discipline.session if self._decides else None
+
+    def group_phases(self) -> Counter[tuple[str, str]]:
+        """The number of groups by queue and phase."""
+        return Counter((group.queue, group.status.phase or "Pending") for group in self._cache.groups())
+
     # -- the cycle --------------------------------------------------------------------------------------------------
 
     def steps(self) -> Sequence[Step]:
@@ -115,7 +133,8 @@ class VolcanoAdmission:
             return ()
         if not self._cache.is_synced:
             return (self.keep,)
-        return (*self.discipline.steps(), self._note)
+        steps = self.discipline.steps() if self._sessions is None else self._sessions.steps()
+        return (*steps, self._note)
 
     def keep(self, state: CycleState) -> None:
         if self._is_volcano_absent():
@@ -129,10 +148,13 @@ class VolcanoAdmission:
 
     def _note(self, _state: CycleState) -> None:
         """Statuses of queues and groups follow from each session."""
-        if self._reported is not self.discipline.session:
-            self._reported = self.discipline.session
+        if self._sessions is not None:
+            self._sessions.done()
+        session = self.discipline.session
+        if self._reported is not session:
+            self._reported = session
             if self._statuses is not None:
-                self._statuses.wake()
+                self._statuses.wake(is_urgent=session is not None and bool(session.enqueued))
 
     # -- internals --------------------------------------------------------------------------------------------------
 

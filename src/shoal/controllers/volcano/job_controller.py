@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
-from shoal.client.informer import Informer
 from shoal.client.item import Item, Key
 from shoal.client.kind import PODS, PRIORITY_CLASSES
 from shoal.client.loop import Loop
 from shoal.controllers.volcano.job import FINISHED, VolcanoJob, job_of
 from shoal.controllers.volcano.job_context import JobContext
-from shoal.controllers.volcano.job_pods import pod_of_job
+from shoal.controllers.volcano.job_pods import JobPod, pod_of_job
 from shoal.controllers.volcano.job_sync import JobSync
 from shoal.controllers.volcano.names import BATCH, JOB_NAME
 from shoal.controllers.volcano.views import group_of
-from shoal.engine.queues.disciplines.volcano.objects import VolcanoMeta
+from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup, VolcanoMeta
 
 _GATHER_S = 0.05
 _JOB_NAME = JOB_NAME.encode()
@@ -32,8 +31,8 @@ class JobController:
         self.loop = Loop(context, self._reconcile)
         self.loop.need(VOLCANO_JOBS, PODS, VOLCANO_POD_GROUPS, PRIORITY_CLASSES)
         self._jobs.on_change(self._job_changed)
-        self._follow(context.informers.of(PODS))
-        self._follow(context.informers.of(VOLCANO_POD_GROUPS))
+        context.informers.of(PODS).on_change(self._pod_changed)
+        context.informers.of(VOLCANO_POD_GROUPS).on_change(self._group_changed)
 
     def wake(self) -> None:
         for item in self._jobs:
@@ -42,17 +41,24 @@ class JobController:
     def sync_of(self, item: Item, job: VolcanoJob) -> JobSync:
         return JobSync(self._context, item, job)
 
-    def _follow(self, informer: Informer) -> None:
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         """Pods that change together cause one sync."""
+        if after is None and before is not None:
+            self._context.record_lost(before)
+        item = after or before
+        # Most pods belong to no job, and each change of any pod comes here.
+        if item is not None and _JOB_NAME in item.data:
+            self._wake_owner(item, pod_of_job(item))
 
-        def changed(before: Item | None, after: Item | None) -> None:
-            if after is None and before is not None and informer.kind == PODS:
-                self._context.record_lost(before)
-            for item in (before, after):
-                for key in _owners(item) if item is not None else ():
-                    self.loop.wake(key, _GATHER_S)
+    def _group_changed(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is not None:
+            self._wake_owner(item, group_of(item))
 
-        informer.on_change(changed)
+    def _wake_owner(self, item: Item, read: JobPod | QueuedPodGroup | None) -> None:
+        owner = read.metadata.controller() if read is not None else None
+        if owner is not None and owner.kind == VOLCANO_JOBS.name and owner.api_version.startswith(f"{BATCH}/"):
+            self.loop.wake((item.namespace, owner.name), _GATHER_S)
 
     def _job_changed(self, before: Item | None, after: Item | None) -> None:
         if after is not None:
@@ -99,12 +105,3 @@ def _spec_error(job: VolcanoJob) -> str:
 def _unreadable_job(item: Item) -> VolcanoJob:
     """The metadata of a job that cannot be decoded, for the Event about it."""
     return VolcanoJob(VolcanoMeta(item.name, item.namespace, item.uid))
-
-
-def _owners(item: Item) -> Iterator[Key]:
-    if _JOB_NAME not in item.data and b'"minMember"' not in item.data:
-        return
-    read = pod_of_job(item) if _JOB_NAME in item.data else group_of(item)
-    owner = read.metadata.controller() if read is not None else None
-    if owner is not None and owner.kind == VOLCANO_JOBS.name and owner.api_version.startswith(f"{BATCH}/"):
-        yield (item.namespace, owner.name)

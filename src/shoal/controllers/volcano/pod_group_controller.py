@@ -23,7 +23,7 @@ from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, GROUP_QUEUE, INHERITED_PREFIX, SCHEDULER
 from shoal.controllers.volcano.views import ViewReader, pod_of
 from shoal.engine.from_api.membership import group_of as membership_of
-from shoal.engine.queues.disciplines.volcano.amounts import multiplied, to_api
+from shoal.engine.queues.disciplines.volcano.amounts import Amounts, multiplied, requests_of, to_api
 from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupPod, VolcanoMeta, VolcanoOwner
 from shoal.units.errors import UserError, Where
 
@@ -61,14 +61,17 @@ class PodGroupController:
         pod = pod_of(item) if item is not None and self._is_volcano_absent() else None
         if item is None or pod is None or not _lacks_group(item, pod):
             return None
+        full_pod = _pod_view(item)
+        if full_pod is None:
+            return None
         name = group_name(pod)
         if self._groups.get(key[0], name) is None:
-            await self._create_group(pod, name)
+            await self._create_group(pod, name, requests_of(full_pod.spec))
         body = {"metadata": {"uid": item.uid, "annotations": {GROUP: name}}}
         await self._api.patch(PODS, *key, Patch("merge", body))
         return None
 
-    async def _create_group(self, pod: GroupPod, name: str) -> None:
+    async def _create_group(self, pod: GroupPod, name: str, requests: Amounts) -> None:
         annotations = await self._owner_annotations(pod)
         minimum = _min_member(annotations)
         inherited = {
@@ -76,7 +79,7 @@ class PodGroupController:
             for key, value in {**annotations, **pod.metadata.annotations}.items()
             if key.startswith(INHERITED_PREFIX)
         }
-        spec: Obj = {"minMember": minimum, "minResources": to_api(multiplied(pod.requests(), minimum))}
+        spec: Obj = {"minMember": minimum, "minResources": to_api(multiplied(requests, minimum))}
         if pod.spec.priority_class_name:
             spec["priorityClassName"] = pod.spec.priority_class_name
         if queue := pod.metadata.annotations.get(GROUP_QUEUE):

@@ -1,13 +1,17 @@
 """Writes the statuses of pod groups and queues, from the pods and from the decisions of the scheduling loop.
 
-One loop handles all groups and queues a moment after something changed: a pass over the caches costs less than the
-writes that follow it. After a write conflict the loop makes the statuses anew.
+One loop handles all groups and queues a moment after something changed, and at most once a second, which is the period
+of Volcano's sessions. Bindings come first: in a backlog the statuses wait for some seconds, and a group that is
+admitted and gets its nodes in the same moment gets one status, not two. The admission of a group that lacks pods is
+written at once, because its owner creates its pods only then. After a write conflict the loop makes the statuses anew.
+
+Rejected: a status for each step of each group. It costs the server as much as a binding.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -29,7 +33,7 @@ from shoal.controllers.volcano.group_status_writer import (
 from shoal.controllers.volcano.names import SCHEDULER, reference
 from shoal.controllers.volcano.queue_status_writer import QueueStatusWriter
 from shoal.controllers.volcano.views import group_of, pod_of, queue_of
-from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResult, assess
+from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResult, assess, is_ready
 from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import CountedGroup, GroupPodCounts, count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
@@ -41,8 +45,10 @@ Decided = Callable[[Sequence[QueuedPodGroup]], SessionResult | None]
 """What the last session decided about groups; None before the first."""
 _PASS: Key = ("", "round")
 _GATHER_S = 0.1
-_QUEUES_EVERY_S = 0.5
-"""What queues hold changes with every binding, and their statuses are not written for each."""
+_EVERY_S = 1.0
+"""Groups and queues change with every binding, and their statuses are not written for each."""
+_BACKLOG_S, _LONGEST_BACKLOG_S = 0.5, 5.0
+"""While more groups are being bound than are written at once: when the loop looks again, and when it writes anyway."""
 _PARALLEL_WRITES = 32
 _GROUP = GROUP.encode()
 _INDEX = "volcano group"
@@ -68,8 +74,10 @@ class StatusController:
         self._counts: dict[str, GroupPodCounts] = {}
         self._up_to_date: dict[Key, tuple[int, GroupPodCounts]] = {}
         """The version and the pod counts of each group whose status was up to date."""
-        self._queues_s = float("-inf")
-        """When the statuses of queues were written last."""
+        self._next_s = float("-inf")
+        """When all statuses are looked at again, if anything changed."""
+        self._backlog_s: float | None = None
+        """Since when statuses wait for bindings."""
         self._debounce = MessageDebounce()
         self._warned: set[tuple[str, str]] = set()
         """Warnings already recorded about groups: uid and message."""
@@ -80,8 +88,10 @@ class StatusController:
             informer.on_change(self._changed)
         self.wake()
 
-    def wake(self) -> None:
-        self.loop.wake(_PASS, _GATHER_S)
+    def wake(self, *, is_urgent: bool = False) -> None:
+        """`is_urgent`: groups were admitted, and some may have no pods yet."""
+        after_s = 0.0 if is_urgent else self._next_s - self._context.clock.seconds()
+        self.loop.wake(_PASS, max(after_s, _GATHER_S))
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
         del before, after
@@ -90,8 +100,8 @@ class StatusController:
     def _pod_changed(self, before: Item | None, after: Item | None) -> None:
         for item in (before, after):
             for group in groups_named(item) if item is not None else ():
-                self._counts.pop(group, None)
-                self.wake()
+                if self._counts.pop(group, None) is not None:
+                    self.wake()
 
     # -- one pass ---------------------------------------------------------------------------------------------------
 
@@ -99,23 +109,54 @@ class StatusController:
         del key
         if not self._is_volcano_absent():
             return None
+        now_s = self._context.clock.seconds()
+        if now_s < self._next_s:
+            await self._write_urgent()
+            return self._next_s - now_s
         queues = [queue for queue in map(queue_of, self._queues) if queue is not None]
         tree = QueueTree(queues)
         writes: list[Write] = [partial(self._queue_writer.create, name) for name in self._queue_writer.missing(tree)]
         candidates = list(self._candidates())
         decision = self._decided([one.group for one in candidates])
+        if decision is not None and self._are_bindings_first(candidates, decision, now_s):
+            self._next_s = now_s + _BACKLOG_S
+            await self._write_urgent()
+            return _BACKLOG_S
         if decision is not None:
-            writes += [write for one in candidates if (write := self._write_of(one, decision)) is not None]
-        now_s = self._context.clock.seconds()
-        are_queues_due = now_s >= self._queues_s + _QUEUES_EVERY_S
-        if decision is not None and are_queues_due:
-            self._queues_s = now_s
+            writes += self._group_writes(candidates, decision)
             updates = self._queue_writer.updates(tree, candidates, decision)
             writes += [partial(self._queue_writer.write, update) for update in updates]
         await all_of(writes)
-        if not are_queues_due:
-            return self._queues_s + _QUEUES_EVERY_S - now_s
+        self._backlog_s = None
+        if writes:
+            self._next_s = now_s + _EVERY_S
         return SETTLE_S if self._debounce.has_pending else None
+
+    def _are_bindings_first(self, groups: Iterable[CountedGroup], decision: SessionResult, now_s: float) -> bool:
+        being_bound = sum(one.key in decision.starting and not is_ready(one.group, one.counts) for one in groups)
+        if being_bound <= _PARALLEL_WRITES:
+            self._backlog_s = None
+            return False
+        if self._backlog_s is None:
+            self._backlog_s = now_s
+        return now_s - self._backlog_s < _LONGEST_BACKLOG_S
+
+    async def _write_urgent(self) -> None:
+        """Write the admission of groups whose pods are created only after it."""
+        waiting = [
+            CountedGroup(group, self._counts_of(item))
+            for item in self._groups
+            if (group := group_of(item)) is not None and group.is_waiting and not self._has_its_pods(group)
+        ]
+        decision = self._decided([one.group for one in waiting]) if waiting else None
+        if decision is not None:
+            await all_of(self._group_writes([one for one in waiting if one.key in decision.enqueued], decision))
+
+    def _has_its_pods(self, group: QueuedPodGroup) -> bool:
+        return self._members.count("/".join(group.metadata.key)) >= max(group.spec.min_member, 1)
+
+    def _group_writes(self, groups: Iterable[CountedGroup], decision: SessionResult) -> list[Write]:
+        return [write for one in groups if (write := self._write_of(one, decision)) is not None]
 
     def _candidates(self) -> Iterator[CountedGroup]:
         priorities, default = self._priorities()
@@ -174,9 +215,14 @@ class StatusController:
             return None
         refusal = decision.refused.get(one.key)
         result = assess(one.group, one.counts, refusal, is_enqueued=one.key in decision.enqueued)
+        if one.key in decision.starting and not result.is_ready:
+            return None
         is_stable = self._is_stable(one, result)
         status = next_status(one.group, one.counts, result, self._context.clock.text())
         if not is_stable:
+            if one.group.is_waiting and self._has_its_pods(one.group):
+                # It may start in a moment, and then one write says so.
+                return None
             status = replace(status, conditions=one.group.status.conditions)
         if status == one.group.status:
             if is_stable:
@@ -189,7 +235,7 @@ class StatusController:
         if result.is_ready or is_reported(one.group.status, result):
             self._debounce.clear(one.key)
             return True
-        return self._debounce.is_stable(one.key, result.message, self._context.clock.seconds())
+        return self._debounce.is_stable(one.key, f"{result.phase}: {result.message}", self._context.clock.seconds())
 
     async def _write(self, item: Item, group: QueuedPodGroup, status: GroupStatus, quota_message: str) -> None:
         await self._group_writer.write(item, group, status)

@@ -29,8 +29,12 @@ class PreemptionStepBase(ABC):
     def run(self) -> None:
         kept = self.round.kept
         preemptors_in_order(
-            self.round.cluster, self._ask, may_ask=lambda claim: claim.name not in kept and self.may_ask(claim)
+            self.round.cluster, self.ask, may_ask=lambda claim: claim.name not in kept and self.may_ask(claim)
         )
+        self.close()
+
+    def close(self) -> None:
+        """What was decided for the preemptors becomes part of the plan."""
         if self._ahead is not None:
             self._ahead.close()
 
@@ -42,7 +46,8 @@ class PreemptionStepBase(ABC):
     def free_capacity(self, claim: Preemptor, ahead: AfterTerminations) -> bool:
         """Victims are needed for the preemptor; the result is recorded in the view ahead."""
 
-    def _ask(self, claim: Preemptor) -> bool:
+    def ask(self, claim: Preemptor) -> bool:
+        """Whether the preemptor was nominated, or fits now."""
         if self._ahead is None:
             self._ahead = AfterTerminations(self.round)
         # An earlier preemptor may have freed more than it needed. Free room is assigned by another step.

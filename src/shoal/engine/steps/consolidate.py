@@ -7,7 +7,10 @@ ends where it is and starts again elsewhere; what must yield together moves toge
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from shoal.engine.cycle_state import CycleState, Step
+from shoal.engine.pods import PodAllocation
 from shoal.engine.preemption.after_terminations import AfterTerminations
 from shoal.engine.preemption.candidates import Candidates, willing
 from shoal.engine.preemption.moves import Moves, could_be_gathered
@@ -17,22 +20,28 @@ from shoal.engine.preemption.step_base import PreemptionStepBase
 from shoal.engine.preemption.victims import Victims
 
 DEFAULT = VictimPolicy()
+MayMove = Callable[[PodAllocation], bool]
+
+
+def _always(_allocation: PodAllocation) -> bool:
+    return True
 
 
 def consolidate(policy: VictimPolicy = DEFAULT) -> Step:
     """The step, with a policy's minimum runtime and limit of moves; the fewest move, or the newest if it says so."""
 
     def step(state: CycleState) -> None:
-        _Consolidation(state, policy).run()
+        Consolidation(state, policy).run()
 
     return step
 
 
-class _Consolidation(PreemptionStepBase):
-    """One run of the step."""
+class Consolidation(PreemptionStepBase):
+    """One run of the step: `run` tries all waiting pods. A queue discipline asks for its own, then closes the view."""
 
-    def __init__(self, state: CycleState, policy: VictimPolicy) -> None:
+    def __init__(self, state: CycleState, policy: VictimPolicy = DEFAULT, may_move: MayMove = _always) -> None:
         super().__init__(state, policy)
+        self._may_move = may_move
         self._victims: Victims | None = None
         self._waiting: list[Preemptor] = []
         """Waiting pods that could not be helped so far, the most important first."""
@@ -62,7 +71,10 @@ class _Consolidation(PreemptionStepBase):
             movable = [
                 key
                 for key, allocation in willing(state.cluster)
-                if allocation.is_bound and allocation.who.returns and key not in ahead.planned
+                if allocation.is_bound
+                and allocation.who.returns
+                and key not in ahead.planned
+                and self._may_move(allocation)
             ]
             candidates = Candidates(state.cluster, policy, state.now_s, pods=movable)
             self._victims = Victims(state.cluster, state.ledger, candidates)

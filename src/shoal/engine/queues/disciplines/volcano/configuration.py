@@ -51,6 +51,9 @@ _OFF_BY_DEFAULT = frozenset({"Hierarchy"})
 _DEFAULT_HOOKS = frozenset(SWITCHES) - _OFF_BY_DEFAULT
 _ALIASES = {"networktopologyaware": "network-topology-aware", "resourcestrategyfit": "resource-strategy-fit"}
 
+CONSOLIDATES = "rescheduling"
+_CONSOLIDATES_ONLY = "moves pods only where a waiting job then fits; its arguments are not read"
+
 IMPLEMENTED = (
     "gang",
     "priority",
@@ -68,6 +71,7 @@ IMPLEMENTED = (
     "resource-strategy-fit",
     "network-topology-aware",
     "pdb",
+    CONSOLIDATES,
 )
 _WITHOUT_EFFECT: Mapping[str, str] = {
     "cdp": "pods are protected after their start by shoal.dev/min-runtime",
@@ -76,7 +80,6 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
     "nodegroup": "node groups of queues are not read",
     "numaaware": "NUMA nodes of CPUs are not known",
     "numa-aware": "NUMA nodes of CPUs are not known",
-    "rescheduling": "running pods are moved by the consolidation of Shoal",
     "resourcequota": "the API server enforces ResourceQuota",
     "task-topology": "use pod affinity or a network topology",
 }
@@ -129,6 +132,7 @@ DEFAULT = VolcanoConfiguration(
             PluginOption("nodeorder"),
             PluginOption("binpack"),
             PluginOption("network-topology-aware"),
+            PluginOption(CONSOLIDATES),
         ),
     ),
 )
@@ -183,7 +187,10 @@ def _plugins(tier: Any, where: Where, warnings: list[str]) -> Iterator[PluginOpt
         if name in _WITHOUT_EFFECT:
             warnings.append(f"{here}: plugin {name} has no effect: {_WITHOUT_EFFECT[name]}")
             continue
-        yield PluginOption(name, _hooks(values, here), _mapping(values.get("arguments") or {}, here.below("arguments")))
+        arguments = _mapping(values.get("arguments") or {}, here.below("arguments"))
+        if name == CONSOLIDATES and arguments:
+            warnings.append(f"{here}: plugin {name} {_CONSOLIDATES_ONLY}")
+        yield PluginOption(name, _hooks(values, here), arguments)
 
 
 def _hooks(values: Mapping[str, Any], where: Where) -> frozenset[str]:

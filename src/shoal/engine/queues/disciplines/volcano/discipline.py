@@ -9,11 +9,14 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.queues.disciplines.volcano.actions import ACTIONS
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
+from shoal.engine.queues.disciplines.volcano.consolidation import consolidate
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
 Stamp = tuple[int, ...]
 _NEVER = float("inf")
 ENQUEUE = "enqueue"
+OPEN, CLOSE = "open session", "close session"
+"""The steps before and after the actions."""
 
 
 class Volcano:
@@ -78,8 +81,17 @@ class Volcano:
         return None if self._settled_until_s in (0.0, _NEVER) else self._settled_until_s
 
     def steps(self) -> tuple[Step, ...]:
-        """The actions of the configuration, in order."""
-        return (self._open, *(partial(self._run, name) for name in self._configuration.actions))
+        return tuple(step for _, step in self.named_steps())
+
+    def named_steps(self) -> tuple[tuple[str, Step], ...]:
+        """The actions of the configuration, in order, and then what Volcano has no action for."""
+        actions = ((name, partial(self._run, name)) for name in self._configuration.actions)
+        return ((OPEN, self._open), *actions, (CLOSE, self._close))
+
+    @property
+    def rests(self) -> bool:
+        """Whether the last cycle had no session, because nothing could have changed."""
+        return self._rests
 
     def keep(self, state: CycleState) -> None:
         """Keep the jobs from the steps of others."""
@@ -105,6 +117,11 @@ class Volcano:
         if name == ENQUEUE:
             self._admit(self.session.enqueued)
         self._cut = self._stamp(state.cluster) if state.is_cut else None
-        if name == self._configuration.actions[-1]:
-            self._settled = self._stamp(state.cluster)
-            self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)
+
+    def _close(self, state: CycleState) -> None:
+        """Move pods for the jobs that still wait, and remember what the facts were."""
+        if self.session is None or self._rests:
+            return
+        consolidate(self.session)
+        self._settled = self._stamp(state.cluster)
+        self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)

@@ -7,11 +7,9 @@ from datetime import datetime
 from msgspec import field
 
 from shoal.api.groups.volcano import VolcanoPodGroupSpec
-from shoal.api.pod import PodSpec
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.resources import amounts
 from shoal.api.wire import ApiStruct, Quantities
-from shoal.engine.queues.disciplines.volcano.amounts import requests_of
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -66,9 +64,17 @@ class VolcanoPodStatus(ApiStruct, frozen=True):
     conditions: tuple[VolcanoCondition, ...] = ()
 
 
+class GroupPodSpec(ApiStruct, frozen=True):
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority_class_name: str = ""
+
+
 class GroupPod(ApiStruct, frozen=True):
+    """Without containers: each change of each pod of a cluster is decoded."""
+
     metadata: VolcanoMeta
-    spec: PodSpec = field(default_factory=PodSpec)
+    spec: GroupPodSpec = field(default_factory=GroupPodSpec)
     status: VolcanoPodStatus = field(default_factory=VolcanoPodStatus)
 
     @property
@@ -86,9 +92,6 @@ class GroupPod(ApiStruct, frozen=True):
     @property
     def is_finished(self) -> bool:
         return self.status.phase in TERMINAL_PHASES
-
-    def requests(self) -> dict[str, int]:
-        return requests_of(self.spec)
 
 
 class GroupStatus(ApiStruct, frozen=True):

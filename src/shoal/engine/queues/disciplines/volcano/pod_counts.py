@@ -1,4 +1,4 @@
-"""Counts the pods of one group by state and by role, and adds up what they use of their queue."""
+"""Counts the pods of one group by state and by role."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 from msgspec import field
 
 from shoal.api.pod_phases import TERMINAL_PHASES
-from shoal.engine.queues.disciplines.volcano.amounts import add
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Key, QueuedPodGroup
 
 
@@ -21,7 +20,6 @@ class GroupPodCounts(msgspec.Struct, frozen=True):
     placed_by_role: Mapping[str, int] = field(default_factory=dict)
     unschedulable: int = 0
     """The number of pending pods for which the scheduler found no node."""
-    allocated: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, *states: str) -> int:
         return sum(self.by_state.get(state, 0) for state in states)
@@ -59,7 +57,6 @@ def count_pods(pods: Iterable[GroupPod]) -> GroupPodCounts:
     by_state: Counter[str] = Counter()
     by_role: Counter[str] = Counter()
     placed: Counter[str] = Counter()
-    allocated: dict[str, int] = {}
     unschedulable = 0
     for pod in pods:
         state = state_of(pod)
@@ -70,9 +67,7 @@ def count_pods(pods: Iterable[GroupPod]) -> GroupPodCounts:
             placed[pod.role] += 1
         if state == "Pending":
             unschedulable += is_unschedulable(pod)
-        if pod.spec.node_name and not pod.is_finished:
-            add(allocated, pod.requests())
-    return GroupPodCounts(dict(by_state), dict(by_role), dict(placed), unschedulable, allocated)
+    return GroupPodCounts(dict(by_state), dict(by_role), dict(placed), unschedulable)
 
 
 def state_of(pod: GroupPod) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from shoal.engine.queues.disciplines.volcano.amounts import Figures
+from shoal.engine.queues.disciplines.volcano.amounts import Figures, dominant_share
 from shoal.engine.queues.disciplines.volcano.plugins.capacity import Capacity
 from shoal.engine.queues.disciplines.volcano.plugins.proportion import Proportion
 from shoal.engine.queues.disciplines.volcano.session import Session
@@ -23,11 +23,17 @@ class QueueShares(msgspec.Struct, frozen=True):
     """What jobs have allocated beyond their `minResources`: others may get it first."""
     inqueue: Figures
     """What admitted jobs have not allocated yet of their `minResources`."""
+    request: Figures = {}
+    """Allocated and pending."""
+    real_capability: Figures = {}
+    """What it may use at most; resources that are not named are not limited."""
+    share: float = 0.0
+    """The largest allocated part of anything that it deserves."""
 
 
 def queue_shares(session: Session) -> dict[str, QueueShares]:
     """By queue, as a session would begin now."""
-    accounts, deserved = session.accounts, _deserved(session)
+    accounts, deserved, limits = session.accounts, _deserved(session), _real_capability(session)
     return {
         name: QueueShares(
             accounts.allocated(name),
@@ -35,6 +41,9 @@ def queue_shares(session: Session) -> dict[str, QueueShares]:
             queue.guarantee,
             accounts.surplus(name),
             accounts.reserved(name),
+            accounts.request(name),
+            limits.get(name, queue.capability),
+            dominant_share(accounts.allocated(name), deserved.get(name, queue.deserved)),
         )
         for name, queue in session.forest.queues.items()
     }
@@ -44,4 +53,11 @@ def _deserved(session: Session) -> Mapping[str, Figures]:
     for plugin in session.plugins:
         if isinstance(plugin, Capacity | Proportion):
             return plugin.deserved
+    return {}
+
+
+def _real_capability(session: Session) -> Mapping[str, Figures]:
+    for plugin in session.plugins:
+        if isinstance(plugin, Capacity | Proportion):
+            return plugin.real_capability
     return {}

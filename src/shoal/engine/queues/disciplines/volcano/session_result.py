@@ -27,10 +27,13 @@ class SessionResult(msgspec.Struct, frozen=True):
     """Why the queues of the others do not admit them."""
     allocated: Mapping[str, Figures]
     """What each queue and those below it use, GPUs in thousandths."""
+    starting: frozenset[Key] = frozenset()
+    """Of the groups in `enqueued` those whose minimum has nodes: the pods are bound, or are being bound."""
 
 
 def result_of(session: Session, known: KnownJobs, tree: QueueTree, groups: Iterable[QueuedPodGroup]) -> SessionResult:
     enqueued: set[Key] = set()
+    starting: set[Key] = set()
     refused: dict[Key, GroupRefusal] = {}
     for group in groups:
         if not group.is_waiting:
@@ -39,11 +42,13 @@ def result_of(session: Session, known: KnownJobs, tree: QueueTree, groups: Itera
         name = "/".join(key)
         if known.is_admitted(name):
             enqueued.add(key)
+            job = session.jobs.get(name)
+            if job is not None and job.ready and job.is_ready:
+                starting.add(key)
         elif (refusal := _refusal(session, tree, name, group.queue)) is not None:
             refused[key] = refusal
-    return SessionResult(
-        frozenset(enqueued), refused, {name: session.accounts.allocated(name) for name in session.forest.queues}
-    )
+    allocated = {name: session.accounts.allocated(name) for name in session.forest.queues}
+    return SessionResult(frozenset(enqueued), refused, allocated, frozenset(starting))
 
 
 def waiting_words(session: Session, known: KnownJobs, tree: QueueTree, name: str) -> str:

@@ -1,0 +1,76 @@
+"""How often the statuses of groups are written, on a whole control plane: bindings come first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from build.live_schedulers import LiveScheduler, add_node
+from build.virtual_time import virtual
+from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
+from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
+from shoal.controllers.volcano.views import group_of
+
+
+def _phases(live: LiveScheduler) -> dict[str, list[str]]:
+    """The phases through which each group passes from now on, one for each change of its object."""
+    found: dict[str, list[str]] = {}
+
+    def changed(_before: object, after: object) -> None:
+        group = group_of(after) if after is not None else None  # type: ignore[arg-type]
+        if group is not None:
+            found.setdefault(group.metadata.name, []).append(group.status.phase)
+
+    live.context.informers.of(VOLCANO_POD_GROUPS).on_change(changed)
+    return found
+
+
+async def _groups(scene: VolcanoScene, count: int) -> list[str]:
+    names = [f"g-{number}" for number in range(count)]
+    for name in names:
+        await scene.group(name, minMember=1)
+        await scene.pod(name, name, gpus=1)
+    return names
+
+
+@virtual
+async def test_groups_of_a_backlog_that_start_at_once_get_one_status_each(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        for number in range(5):
+            await add_node(scene.cluster, f"n{number}", gpus=8, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        names = await _groups(scene, 40)
+        live = scene.scheduler()
+        phases = _phases(live)
+        live.start()
+        await scene.cluster.until(lambda: scene.phase_is(names[-1], "Running"))
+        await scene.cluster.pass_time(10)
+        assert await scene.bound() == set(names)
+        # The object as it was found, and the one change.
+        assert {name: tuple(seen) for name, seen in phases.items()} == dict.fromkeys(names, ("", "Running"))
+
+
+@virtual
+async def test_a_group_that_has_its_pods_and_no_node_is_reported_as_admitted(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        scene.cluster.start(volcano)
+        await _groups(scene, 1)
+        live = scene.scheduler()
+        phases = _phases(live)
+        live.start()
+        await scene.cluster.until(lambda: scene.phase_is("g-0", "Inqueue"), within_s=3)
+        await scene.cluster.pass_time(5)
+        assert phases["g-0"] == ["", "Inqueue"]
+
+
+@virtual
+async def test_the_admission_of_a_group_without_pods_is_written_at_once(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        await add_node(scene.cluster, "n", gpus=8, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        scene.start_scheduler()
+        await scene.cluster.pass_time(2)
+        await scene.group("first", minMember=2)
+        await scene.cluster.until(lambda: scene.phase_is("first", "Inqueue"), within_s=0.3)
+        await scene.group("second", minMember=2)
+        # Within the second in which no other status is written.
+        await scene.cluster.until(lambda: scene.phase_is("second", "Inqueue"), within_s=0.3)
