@@ -149,7 +149,7 @@ async def _filled(kubeconfig: Path, nodes: int) -> int:
     try:
         await api.create(NAMESPACES, {"metadata": {"name": "gpu-operator"}})
         await provide_foreign(api)
-        while WORKLOADS not in {one.kind for one in await api.served()}:
+        while WORKLOADS not in {one.kind for one in await api.served()}:  # noqa: ASYNC110 - another process serves it
             await asyncio.sleep(_PAUSE_S)
         for kinds in ({RESOURCE_FLAVORS}, {CLUSTER_QUEUES, LOCAL_QUEUES}, {kind for kind, _ in made} - _QUEUE_KINDS):
             await asyncio.gather(*(create(kind, obj) for kind, obj in made if kind in kinds))

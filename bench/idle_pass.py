@@ -28,7 +28,7 @@ from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
 from shoal.client.item import Obj
 from shoal.client.kind import DEFINITIONS, NODES, PODS
 from shoal.client.served import Served
-from shoal.cloud.port import GROUP_TAG, CloudInstance, InstanceRequest
+from shoal.cloud.port import GROUP_TAG, LAUNCH_LIMIT_S, CloudInstance, InstanceRequest
 from shoal.controllers.node_scaling.controller import NodeScalingController
 from shoal.embedded.apiserver.foreign.definitions import definitions
 
@@ -44,6 +44,7 @@ class _Cloud:
 
     def __init__(self, instances: Sequence[CloudInstance]) -> None:
         self.name = "bench"
+        self.launch_limit_s = LAUNCH_LIMIT_S
         self._instances = tuple(instances)
         self.types = tuple(one for one in types_for_pool(NodePool("gpu"), ("a",)) if one.name == _TYPE)
         self.lists = 0

@@ -25,9 +25,6 @@ class QueueSteps:
         self._again_s: dict[QueueDiscipline, float] = {}
         """Disciplines that failed, and when their steps are tried again."""
 
-    def __iter__(self) -> Iterator[QueueDiscipline]:
-        return iter(self._disciplines)
-
     def add(self, discipline: QueueDiscipline) -> None:
         """Add a discipline after the existing ones."""
         self._disciplines.append(discipline)
