@@ -22,7 +22,7 @@ _PARTS = (
     *("src", "tests", "bench", "tools", "docs", "charts", "deploy", "examples", "requirements"),
     *("README.md", "LICENSE", "Makefile", "Containerfile"),
 )
-_MOST_WHEEL_BYTES = 5_000_000
+_MOST_WHEEL_BYTES = 6_000_000
 """More than the bar of the packages, which the benchmark prints."""
 
 
