@@ -307,6 +307,10 @@ def test_files_of_one_namespace_say_nothing_of_others(tmp_path: Path) -> None:
     history = UsageHistory(MemoryTables())
     assert fill(history, snapshots).partial == 2
     assert _gaps(history, 30) == [(0, 30)]
+    complete = [read_snapshot(Path(one.name), is_complete=True) for one in snapshots]
+    told = UsageHistory(MemoryTables())
+    assert fill(told, complete).partial == 0
+    assert _gaps(told, 30) == []
     assert set(history.ledger.holdings(START, START + HOUR_MS)) == {"one"}
 
 
