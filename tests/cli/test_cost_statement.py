@@ -49,10 +49,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history.ledger.write(LedgerChanges(START, {"m": machine}))
     gap = Span(START + 100 * HOUR_MS, START + 110 * HOUR_MS)
     history.ledger.write(LedgerChanges(START + HOURS * HOUR_MS, {}, holdings, gap=gap))
-    for at in range(0, 240 * HOUR_MS, 1_800_000):
+    for at in range(0, 48 * HOUR_MS, 1_800_000):
         values: list[float | None] = [0.0 if at // HOUR_MS % 3 else 80.0, *(None for _ in METRICS[1:])]
         history.samples.add(START + at, [DeviceSample(device, values) for device in devices])
-    history.samples.compact(START + 240 * HOUR_MS)
+    history.samples.compact(START + 48 * HOUR_MS)
     history.close()
     prices = "machines:\n- {instanceType: dgx-h100, perHour: '40.00'}\nsharedCosts:\n- {name: support, perMonth: 500}\n"
     (folder / "prices.yaml").write_text(prices)

@@ -30,6 +30,10 @@ def backfill(
         Path | None,
         typer.Option("--history", metavar="DIR", help="Folder of the history; by default that of shoal up."),
     ] = None,
+    all_namespaces: Annotated[
+        bool,
+        typer.Option("-A", "--all-namespaces", help="The files have all pods, also where these are of one namespace."),
+    ] = False,
     output: TextOutput = TEXTS[0],
 ) -> None:
     """Fill a history from files of kubectl; time that they do not cover stays unknown."""
@@ -39,7 +43,7 @@ def backfill(
     from shoal.store.history.snapshot_files import read_snapshot
 
     checked(output, TEXTS)
-    snapshots = [read_snapshot(path) for path in _paths(files)]
+    snapshots = [read_snapshot(path, is_complete=all_namespaces) for path in _paths(files)]
     folder = history_folder(cluster_folder(None)) if history is None else history.expanduser().absolute()
     found = open_history(folder)
     try:
@@ -77,4 +81,7 @@ def _lines(filled: Filled) -> Iterator[str]:
     if filled.lost_pods:
         yield f"{filled.lost_pods:,} pods ended, and no Event says when"
     if filled.partial:
-        yield f"{filled.partial:,} files have the pods of one namespace alone: what others held then is unknown"
+        yield (
+            f"{filled.partial:,} files have the pods of one namespace alone: what others held then is unknown; "
+            "write --all-namespaces if there were no others"
+        )

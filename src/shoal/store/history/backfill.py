@@ -86,6 +86,8 @@ class _Reading:
         self._taken: dict[str, dict[str, int]] = {}
         self._seen: dict[str, int] = {}
         """By uid: the last snapshot that had the object."""
+        self._open: set[str] = set()
+        """The pods that were there when they were looked for last."""
         self.nodes_ms = -1
         """The last snapshot that has the nodes."""
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -112,6 +114,7 @@ class _Reading:
             for uid, pod in sorted(snapshot.pods.items(), key=lambda one: (not one[1].is_finished, one[0])):
                 self._read_pod(uid, pod, snapshot)
                 self._seen[uid] = snapshot.at_ms
+            self._open.update(snapshot.pods)
 
     def close(self, end_ms: int, *, has_nodes: bool) -> None:
         """Nothing is known of a pod after the last snapshot that had it. `has_nodes`: nor of a node."""
@@ -131,15 +134,17 @@ class _Reading:
                 self.machines[uid] = msgspec.structs.replace(machine, end_ms=max(machine.start_ms, self._seen[uid]))
 
     def _end_pods(self, snapshot: ClusterSnapshot) -> None:
-        for uid, held in self.holdings.items():
-            if held.end_ms is None and uid not in (snapshot.pods or {}):
-                seen = self._seen[uid]
+        gone = self._open - set(snapshot.pods or {})
+        self._open -= gone
+        for uid in gone:
+            seen = self._seen[uid]
+            held, wait = self.holdings.get(uid), self.waits.get(uid)
+            if held is not None and held.end_ms is None:
                 ended = end_of(self._events.get(uid, ()), seen, snapshot.at_ms)
                 self._take(held, -1)
                 self.holdings[uid] = same_but_ended(held, seen if ended is None else ended)
-        for uid, wait in self.waits.items():
-            if wait.end_ms is None and uid not in (snapshot.pods or {}):
-                self.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, self._seen[uid]))
+            if wait is not None and wait.end_ms is None:
+                self.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, seen))
 
     def _read_pod(self, uid: str, pod: RecordedPod, snapshot: ClusterSnapshot) -> None:
         holder = holder_of(pod, self._labels.get(pod.metadata.namespace, {}))

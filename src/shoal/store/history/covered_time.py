@@ -7,6 +7,7 @@ which a pod ended and no Event says when.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from shoal.store.history.snapshot_files import ClusterSnapshot, PodEvent
 
 _BOUND, _ENDS = "Scheduled", "Killing"
 _BEFORE_BINDING = frozenset({"FailedScheduling", "Preempted", "NotTriggerScaleUp", "TriggeredScaleUp"})
+_LAST = chr(0x10FFFF)
 _MORE_S = 10
 """What the kubelet takes beyond the grace period of a pod."""
 
@@ -34,15 +36,17 @@ def coverage(snapshots: Sequence[ClusterSnapshot]) -> Coverage:
     of_pods = [one for one in snapshots if one.pods is not None and one.is_of_all_namespaces]
     known = {uid for one in snapshots for uid in one.pods or ()}
     events = distinct_events(snapshots)
+    moments = sorted((one.at_ms, uid) for uid, found in events.items() if uid not in known for one in found)
     spans: list[tuple[int, int]] = []
     unseen: set[str] = set()
     lost: set[str] = set()
     for before, after in pairwise(of_pods):
         end = _reached(before.at_ms, after.at_ms, snapshots)
         unknown: list[tuple[int, int]] = []
-        for uid, found in events.items():
-            inside = [one for one in found if before.at_ms < one.at_ms <= after.at_ms]
-            if uid not in known and (bound := _bound_ms(inside, before.at_ms)) is not None:
+        first, last = (bisect_right(moments, (at, _LAST)) for at in (before.at_ms, after.at_ms))
+        for uid in {uid for _, uid in moments[first:last]}:
+            inside = [one for one in events[uid] if before.at_ms < one.at_ms <= after.at_ms]
+            if (bound := _bound_ms(inside, before.at_ms)) is not None:
                 unseen.add(uid)
                 unknown.append((bound, after.at_ms))
         for uid, (pod, seen_ms) in _seen_last(snapshots, before.at_ms, after.at_ms).items():

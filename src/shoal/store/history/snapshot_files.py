@@ -49,12 +49,14 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     """Since when all events are there: older ones are removed by the time of their last change."""
     namespaces: Mapping[str, Mapping[str, str]] = {}
     """Their labels."""
+    is_complete: bool = False
+    """The user says that the pods are those of all namespaces."""
 
     @property
     def is_of_all_namespaces(self) -> bool:
         """Those of one namespace say nothing of what others held. Every cluster has pods in kube-system."""
         found = {pod.metadata.namespace for pod in (self.pods or {}).values()}
-        return len(found) > 1 or _SYSTEM in found
+        return bool(found) and (self.is_complete or len(found) > 1 or _SYSTEM in found)
 
 
 class _About(ApiStruct, frozen=True):
@@ -111,8 +113,11 @@ class _KubectlList(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-def read_snapshot(path: Path) -> ClusterSnapshot:
-    """Raises UserError with the file and what is wrong with it."""
+def read_snapshot(path: Path, *, is_complete: bool = False) -> ClusterSnapshot:
+    """`is_complete`: its pods are those of all namespaces, also where they are of one.
+
+    Raises UserError with the file and what is wrong with it.
+    """
     where = Where(file=str(path))
     try:
         document = msgspec.json.decode(read_whole(path, _MOST_BYTES), type=_KubectlList)
@@ -128,7 +133,7 @@ def read_snapshot(path: Path) -> ClusterSnapshot:
             raise UserError("is no object", where=where.with_path(f"items[{at}]"), fix=_FIX) from None
         by_kind.setdefault(kind, []).append(raw)
     try:
-        return _snapshot(path, by_kind)
+        return msgspec.structs.replace(_snapshot(path, by_kind), is_complete=is_complete)
     except msgspec.DecodeError as error:
         raise UserError(f"has an object that cannot be read: {one_line(str(error))}", where=where) from None
 
