@@ -38,7 +38,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_commands_and_what_is_below_them_are_completed() -> None:
-    assert completed("shoal", "wh") == ["why"]
+    assert completed("shoal", "wh") == ["why", "what-if"]
     assert completed("shoal", "get", "") == ["pods", "gangs", "queues", "workloads", "nodes"]
 
 
