@@ -43,3 +43,12 @@ def test_an_unknown_xid_is_said_to_be_unknown(capsys: Capture) -> None:
     assert main(["xid", "777"]) == 0
     assert "Not a known error" in capsys.readouterr().out
     assert main(["xid", "many"]) == 2
+
+
+@pytest.mark.parametrize("name", ["shl-316", "NoSuchVolume"])
+def test_a_rule_has_its_fault_its_effect_and_its_remedy(capsys: Capture, name: str) -> None:
+    assert main(["explain", name]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("SHL-316, NoSuchVolume (rule) Error: a container mounts a volume that the pod does not have.")
+    assert "The pod is refused. To do: name a volume of the pod" in out
+    assert main(["explain", "NoSuchRuleAtAll"]) == 2

@@ -1,5 +1,5 @@
-"""Finds the paragraph about a subject: from the list of subjects, and from the tables of Xid errors, GPU models, MIG
-profiles and cloud instances. Works without a cluster and without a network."""
+"""Finds the paragraph about a subject: from the list of subjects, the rules, and the tables of Xid errors, GPU models,
+MIG profiles and cloud instances. Works without a cluster and without a network."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from shoal.units.near_texts import near_texts
 
 _LEAST_LETTERS: Final = 3
 _XID: Final = re.compile(r"(?:xid[ :]*)?([0-9]{1,6})", re.IGNORECASE)
+_RULE: Final = re.compile(r"[Ss][Hh][Ll]-[0-9]{3}|[A-Z][a-z]+[A-Z][a-zA-Z]*")
 _VICTIMS: Final = {
     "none": "no program ends",
     "newest": "the program that caused it ends",
@@ -34,7 +35,7 @@ class Explained(msgspec.Struct, frozen=True):
 def explained(text: str) -> list[Explained]:
     """What is known about it, the exact matches first; empty if nothing is."""
     wanted = text.strip().lower()
-    exact = [*_listed(wanted), *_xids(wanted), *_profiles(wanted), *_machines(text.strip())]
+    exact = [*_listed(wanted), *_xids(wanted), *_profiles(wanted), *_machines(text.strip()), *_rules(text.strip())]
     if exact or len(wanted) < _LEAST_LETTERS:
         return exact
     return [_of(subject) for subject in subjects() if any(_is_part(name.lower(), wanted) for name in subject.names)]
@@ -74,6 +75,22 @@ def _xids(wanted: str) -> Iterator[Explained]:
     if found is not None and is_known(int(found[1])):
         xid = xid_of(int(found[1]))
         yield Explained(f"Xid {xid.number}", "error", xid_text(xid))
+
+
+def _rules(text: str) -> Iterator[Explained]:
+    """By id or name."""
+    if not _RULE.fullmatch(text):
+        return
+    # Imported here: no other subject needs the rules.
+    from shoal.policy.catalogue import faults, reason_of, rules
+
+    rule = rules().get(reason_of(text))
+    if rule is not None:
+        fault = faults().get(rule.reason, rule.fault)
+        links = f" See {', '.join(rule.links)}." if rule.links else ""
+        effect = rule.effect[0].upper() + rule.effect[1:]
+        text = f"{rule.severity.capitalize()}: {fault}. {effect}. To do: {rule.fix}.{links}"
+        yield Explained(f"{rule.id}, {rule.reason}", "rule", text)
 
 
 def _profiles(wanted: str) -> Iterator[Explained]:

@@ -1,26 +1,41 @@
 """Tells which admission rules a pod broke when it was created, for `shoal policy preview --window`.
 
-Only the nodes and the labels of the namespace are looked up, which the recorder watches anyway.
+Only the nodes and the labels of the namespace are looked up, which the recorder watches anyway. Pods of one workload
+with the same spec are judged once in an hour: a gang has hundreds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from hashlib import blake2b
+
+import msgspec
 
 from shoal.api.partial import PartialNode
+from shoal.api.wire import ApiStruct
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj, Seen
 from shoal.client.kind import NAMESPACES, NODES
 from shoal.cost.records import Holder
 from shoal.policy import kinds
 from shoal.policy.admission_rules.modes import SYSTEM_NAMESPACES
-from shoal.policy.admission_rules.past import CreatedPods, broken_rules
+from shoal.policy.admission_rules.past import HOUR_MS, CreatedPods, broken_rules
 from shoal.policy.advice import AdvisedNode
 from shoal.policy.kinds import GroupKind
 from shoal.policy.object_set import ObjectSet
+from shoal.store.history.pod_rows import RecordedPod
+
+_OWN_NAMES = re.compile(rb'"(?:nodeName|hostname)":"[^"]*"|kube-api-access-[a-z0-9]{5}')
+"""What differs between the pods of one template."""
+_MOST_KNOWN = 1024
 
 
-class RecordedObjects(ObjectSet):
+class _Spec(ApiStruct, frozen=True):
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _RecordedObjects(ObjectSet):
     """The lookups of rules: other objects than nodes and namespaces are not known, and so never missing."""
 
     def __init__(self, context: Context) -> None:
@@ -40,10 +55,37 @@ class RecordedObjects(ObjectSet):
         return None if item is None else item.obj()
 
 
-def created_pod(item: Item, holder: Holder, created_ms: int, objects: RecordedObjects) -> CreatedPods | None:
-    """None in a namespace without rules."""
-    if item.namespace in SYSTEM_NAMESPACES:
-        return None
-    broken = broken_rules({"apiVersion": "v1", "kind": "Pod", **item.obj()}, objects)
-    kind, name = (holder.owner_kind, holder.job) if holder.job else ("Pod", item.name)
-    return CreatedPods(item.namespace, kind, name, created_ms, created_ms + 1, 1, broken)
+class CreatedPodJudge:
+    def __init__(self, context: Context) -> None:
+        self._objects = _RecordedObjects(context)
+        self._known: dict[tuple[str, int, bytes], tuple[str, ...]] = {}
+        """The broken rules by the uid of the owner, the hour, and the hash of the spec."""
+
+    def read(self, item: Item, pod: RecordedPod, holder: Holder, since_ms: int) -> CreatedPods | None:
+        """None in a namespace without rules, and for a pod that was not created after this moment."""
+        created = pod.metadata.creation_timestamp
+        if created is None or item.namespace in SYSTEM_NAMESPACES:
+            return None
+        at_ms = round(created.timestamp() * 1000)
+        if at_ms <= since_ms:
+            return None
+        owner = pod.metadata.controller()
+        broken = self._broken(item, "" if owner is None else owner.uid, at_ms // HOUR_MS)
+        kind, name = (holder.owner_kind, holder.job) if holder.job else ("Pod", item.name)
+        return CreatedPods(item.namespace, kind, name, at_ms, at_ms + 1, 1, broken)
+
+    def _broken(self, item: Item, owner: str, hour: int) -> tuple[str, ...]:
+        if not owner:
+            return self._judged(item)
+        spec = _OWN_NAMES.sub(b"", bytes(item.read(_Spec).spec))
+        # A spec may have a megabyte.
+        key = owner, hour, blake2b(spec, digest_size=16).digest()
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = self._judged(item)
+        return found
+
+    def _judged(self, item: Item) -> tuple[str, ...]:
+        return broken_rules({"apiVersion": "v1", "kind": "Pod", **item.obj()}, self._objects)

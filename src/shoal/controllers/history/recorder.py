@@ -24,7 +24,7 @@ from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.served import Served
 from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
-from shoal.controllers.history.created_pods import RecordedObjects, created_pod
+from shoal.controllers.history.created_pods import CreatedPodJudge
 from shoal.cost.records import FULL_SHARE, Holder, Holding, Machine, Span, Wait
 from shoal.policy.admission_rules.past import CreatedPods
 from shoal.store.history.dcgm_samples import DeviceRow
@@ -93,7 +93,7 @@ class HistoryRecorder:
         self._waits: dict[str, Wait] = {}
         self._taken: dict[str, dict[str, int]] = {}
         """Node -> device -> the shares that pods hold."""
-        self._objects = RecordedObjects(context)
+        self._judge = CreatedPodJudge(context)
         self._created: list[CreatedPods] = []
         """Not stored yet."""
         self._counted: set[str] = set()
@@ -303,15 +303,11 @@ class HistoryRecorder:
 
     def _count(self, item: Item, pod: RecordedPod, holder: Holder) -> None:
         """Judge a new pod by the admission rules."""
-        created = pod.metadata.creation_timestamp
-        if item.uid in self._counted or created is None:
+        if item.uid in self._counted:
             return
         self._counted.add(item.uid)
-        created_ms = round(created.timestamp() * 1000)
-        if created_ms <= self._counted_ms:
-            return
         try:
-            found = created_pod(item, holder, created_ms, self._objects)
+            found = self._judge.read(item, pod, holder, self._counted_ms)
         except Exception:  # noqa: BLE001 - a rule that fails for an unusual pod must not end the record of devices
             _log.exception("pod %s/%s is not judged by the admission rules", item.namespace, item.name)
             return
