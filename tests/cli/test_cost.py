@@ -315,3 +315,24 @@ def test_serving_costs_needs_a_history(tmp_path: Path, capsys: pytest.CaptureFix
     assert "has no history" in capsys.readouterr().err
     assert main(["run", "--cost-port", "9003"]) == 2
     assert "--cost-port: needs a history; name a folder with --history" in capsys.readouterr().err
+
+
+def test_the_size_of_a_job_is_that_of_the_advice(costs: Costs) -> None:
+    arguments = ("size", "--job", "lab/=note", "--history", str(costs.folder), *DAY)
+    assert main([*arguments]) == 0
+    out, _ = costs.read()
+    assert out.splitlines()[0].split() == ["job", "lab/=note,", "on", "H100-SXM5-80GB"]
+    assert main([*arguments, "-o", "json"]) == 0
+    found = json.loads(costs.read()[0])
+    (advised,) = (one for one in costs.json("advise")["advice"] if one["what"].startswith("give it a"))
+    assert advised["what"] == f"give it a {found['migProfile']} instead of a GPU ({found['perGpu']} fit a GPU)"
+    assert f"a MIG instance {found['migProfile']}" in out
+    assert found["memoryGib"] == 2.0
+
+
+def test_a_job_without_a_measurement_and_a_job_beside_a_model_are_wrong_input(costs: Costs) -> None:
+    history = ("--history", str(costs.folder), *DAY)
+    assert main(["size", "--job", "lab/not", *history]) == 2
+    assert "the history has no use of job" in costs.read()[1]
+    assert main(["size", "Mistral-7B", "--job", "lab/train", *history]) == 2
+    assert "is given beside a model" in costs.read()[1]

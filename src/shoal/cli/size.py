@@ -12,6 +12,7 @@ from shoal.cli.cluster_access import AccessOptions, Kubeconfig
 from shoal.cli.completion_values import one_of
 from shoal.cli.exit_codes import FAILED
 from shoal.cli.formats import FOR_PROGRAMS, TABLES, TableOutput
+from shoal.cli.measured_size import MeasuredChoice, measured_size
 from shoal.cli.object_source import Files
 from shoal.cli.option_groups import with_options
 
@@ -112,13 +113,20 @@ class GpuChoice:
 
 
 @with_options
-def size(choice: ModelChoice, load: LoadChoice, gpus: GpuChoice) -> None:
-    """Tell which GPUs hold a model, how fast they serve or train it, and what they cost."""
+def size(choice: ModelChoice, load: LoadChoice, gpus: GpuChoice, measured: MeasuredChoice) -> None:
+    """Tell which GPUs hold a model, how fast they serve or train it, and what they cost; or what holds a job."""
     from shoal.cli.formats import checked, console, write
     from shoal.policy.sizing.fits import fits
     from shoal.views.size_text import Sizing, show_size, size_document
 
     checked(gpus.output, TABLES)
+    if measured.job:
+        if choice.model or choice.params is not None:
+            from shoal.units.errors import UserError, Where
+
+            raise UserError("is given beside a model", where=Where(path="--job"), fix="give one of them")
+        measured_size(measured, gpus.output)
+        return
     workload, asked = _workload(choice, load), _gpus(gpus.gpu)
     sizing = Sizing(workload, asked, fits(workload, asked), gpus.nodes())
     if gpus.output in FOR_PROGRAMS:

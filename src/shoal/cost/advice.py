@@ -14,11 +14,11 @@ import msgspec
 from shoal.cost.price_curves import PriceCurve
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Machine, Records
-from shoal.cost.right_size import cheaper_model, is_underused, slice_for
+from shoal.cost.right_size import SliceAdvice, cheaper_model, is_underused, slice_for
 from shoal.cost.savings import commitment_level
 from shoal.cost.statement import CostRow
 from shoal.data.gpu_prices import usd_of_model
-from shoal.data.gpus import find_model
+from shoal.data.gpus import Model, find_model
 from shoal.data.instances import catalog, find_instance
 from shoal.units.calendar_windows import HOUR_MS, TimeWindow
 from shoal.units.money import cents
@@ -49,6 +49,19 @@ class MeasuredUse(msgspec.Struct, frozen=True):
     """The mean, as a part of 1."""
     activity: Decimal
     """The peak of an hour's mean, as a part of 1."""
+
+
+class RightSize(msgspec.Struct, frozen=True):
+    """What would hold a job of which the use is measured."""
+
+    model: Model
+    """Its GPUs today."""
+    evidence: str
+    instance: SliceAdvice | None
+    """The smallest MIG instance; None where only the whole GPU suffices."""
+    saved: Decimal
+    """The part of the GPU that the instance leaves to others."""
+    cheaper: Model | None
 
 
 def job_advice(rows: Iterable[CostRow], measured: Mapping[str, MeasuredUse]) -> list[CostAdvice]:
@@ -152,23 +165,31 @@ def spot_advice(
     return _worth_it(found)
 
 
-def _smaller(job: str, use: MeasuredUse, spent: Decimal) -> Iterable[CostAdvice]:
+def right_size(use: MeasuredUse) -> RightSize | None:
+    """None if the model of GPU is not known."""
     model = find_model(use.model)
     if model is None:
-        return
+        return None
     used_gb = use.memory_gib * _GIB_PER_GB
     evidence = f"{use.utilisation:.0%} utilisation, at most {use.memory_gib:,.0f} GiB of {model.memory_gb} GB"
     layout = model.mig_layout()
     advised = slice_for(layout, Decimal(model.memory_gb), used_gb, use.activity) if layout is not None else None
+    part = Decimal(0)
     if advised is not None and layout is not None and (profile := layout.profile(advised.profile)) is not None:
         part = 1 - Decimal(profile.width) / layout.memory_slices
-        what = f"give it a {advised.profile} instead of a GPU ({advised.per_gpu} fit a GPU)"
-        yield CostAdvice(f"job {job}", what, evidence, spent * part)
+    return RightSize(model, evidence, advised, part, cheaper_model(model, used_gb, use.utilisation))
+
+
+def _smaller(job: str, use: MeasuredUse, spent: Decimal) -> Iterable[CostAdvice]:
+    found = right_size(use)
+    if found is None:
         return
-    cheaper = cheaper_model(model, used_gb, use.utilisation)
-    if cheaper is not None:
-        part = 1 - usd_of_model(cheaper) / usd_of_model(model)
-        yield CostAdvice(f"job {job}", f"run it on {cheaper.name}", evidence, spent * part)
+    if found.instance is not None:
+        what = f"give it a {found.instance.profile} instead of a GPU ({found.instance.per_gpu} fit a GPU)"
+        yield CostAdvice(f"job {job}", what, found.evidence, spent * found.saved)
+    elif found.cheaper is not None:
+        part = 1 - usd_of_model(found.cheaper) / usd_of_model(found.model)
+        yield CostAdvice(f"job {job}", f"run it on {found.cheaper.name}", found.evidence, spent * part)
 
 
 def _load(machines: Iterable[Machine], window: TimeWindow) -> list[int]:
