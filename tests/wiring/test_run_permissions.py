@@ -256,9 +256,12 @@ def test_the_allocation_of_a_claim_can_be_written_where_it_has_a_rule_of_its_own
     assert all(_may("create", PODS, subresource) for subresource in ("binding", "eviction"))
 
 
-def test_configmaps_are_read_by_the_one_name_that_is_needed() -> None:
+def test_configmaps_are_read_by_the_names_that_are_needed() -> None:
     lines = [line for part in ("scheduler", "queues", "jobs", "pods") for line in PARTS[part]]
-    assert {line for line in lines if "configmaps" in line} == {"get,list,watch configmaps =kueue-manager-config"}
+    assert {line for line in lines if "configmaps" in line} == {
+        "get,list,watch configmaps =kueue-manager-config",
+        "get,list,watch configmaps =shoal-budgets",
+    }
 
 
 def test_the_admission_rules_read_no_secrets() -> None:
