@@ -100,7 +100,7 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown, charges: C
     if shown.output == "html":
         from shoal.cli.cost_statement import write_html
 
-        write_html(facts, report, shown.by)
+        write_html(facts, report, shown.by, _notes(facts, report))
     elif shown.output == "parquet":
         from shoal.cli.cost_statement import write_parquet
 

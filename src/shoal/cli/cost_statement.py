@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _COLUMNS = {
 """Amounts are exact decimals, whose sum is the invoice."""
 
 
-def write_html(facts: CostFacts, report: CostReport, by: str) -> None:
+def write_html(facts: CostFacts, report: CostReport, by: str, notes: Sequence[str]) -> None:
     from shoal.cost.day_totals import day_totals
     from shoal.cost.report import group_totals
     from shoal.views.cost_statement import CostStatement, statement_html
@@ -37,7 +38,7 @@ def write_html(facts: CostFacts, report: CostReport, by: str) -> None:
         days=days,
         of_days=day_totals(report.rows, len(days)),
         unknown_hours=report.unknown_hours,
-        notes=[*facts.notes(), *report.notes],
+        notes=list(notes),
     )
     sys.stdout.write(statement_html(found))
 
