@@ -56,7 +56,8 @@ def add_disciplines(
         context, namespace = context_of(VOLCANO), choice.own.namespaces.volcano
 
         def volcano_admission(onward: Onward) -> VolcanoAdmission:
-            made = VolcanoAdmission(context, served, scheduling, volcano, onward, namespace)
+            places = SCHEDULER in choice.controllers
+            made = VolcanoAdmission(context, served, scheduling, volcano, onward, namespace, places=places)
             scheduling.queue_steps.add(made)
             return made
 

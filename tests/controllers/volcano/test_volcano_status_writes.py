@@ -1,4 +1,4 @@
-"""How often the statuses of groups are written, on a whole control plane: bindings come first."""
+"""When the statuses of groups are written, on a whole control plane: bindings come first."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from pathlib import Path
 
 from build.live_schedulers import LiveScheduler, add_node
 from build.virtual_time import virtual
-from build.volcano_scenes import VolcanoScene, bare_volcano, volcano
-from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS
+from build.volcano_scenes import VolcanoScene, bare_volcano, task, volcano
+from shoal.client.ecosystem_kinds import VOLCANO_JOBS, VOLCANO_POD_GROUPS
+from shoal.controllers.scheduling_loop.scheduling_loop import SchedulingLoopSettings
+from shoal.controllers.volcano.admission import VolcanoAdmission
 from shoal.controllers.volcano.views import group_of
+from shoal.store.watched.cluster import WatchSettings
 
 
 def _phases(live: LiveScheduler) -> dict[str, list[str]]:
@@ -74,3 +77,27 @@ async def test_the_admission_of_a_group_without_pods_is_written_at_once(tmp_path
         await scene.group("second", minMember=2)
         # Within the second in which no other status is written.
         await scene.cluster.until(lambda: scene.phase_is("second", "Inqueue"), within_s=0.3)
+
+
+@virtual
+async def test_groups_are_admitted_where_another_scheduler_places_the_pods(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        await add_node(scene.cluster, "n", gpus=4, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        settings = SchedulingLoopSettings(places=False)
+        live = LiveScheduler(scene.cluster, watch=WatchSettings(schedulers=frozenset({"volcano"})), settings=settings)
+        live.loop.discipline = VolcanoAdmission(live.context, live.served, live.loop, places=False)
+        live.start()
+        await scene.queue("team", capability={"nvidia.com/gpu": 4})
+        job = {"tasks": [task(replicas=2, gpus=2)], "minAvailable": 2, "queue": "team", "schedulerName": "other"}
+        await scene.cluster.create(VOLCANO_JOBS, {"metadata": {"name": "a"}, "spec": job})
+        await scene.cluster.until(lambda: _has_pods(scene, 2), within_s=5)
+        await scene.cluster.create(VOLCANO_JOBS, {"metadata": {"name": "b"}, "spec": job})
+        await scene.cluster.pass_time(5)
+        # The first has reserved all of the queue.
+        assert await _has_pods(scene, 2)
+        assert await scene.bound() == set()
+
+
+async def _has_pods(scene: VolcanoScene, count: int) -> bool:
+    return len(await scene.pods()) == count

@@ -26,6 +26,8 @@ from shoal.controllers.volcano.scheduler_configuration import SchedulerConfigura
 from shoal.controllers.volcano.status_controller import StatusController
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
+from shoal.engine.fitter import Fitter
+from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
@@ -45,9 +47,13 @@ class VolcanoAdmission:
         presence: Presence | None = None,
         onward: Callable[[PodArrived], None] | None = None,
         namespace: str = VOLCANO.namespace,
+        *,
+        places: bool = True,
     ) -> None:
         """`onward` receives a pod that may be placed; by default it enters the facts. `namespace`: where the ConfigMap
-        of Volcano's scheduler is."""
+        of Volcano's scheduler is. `places`: whether the scheduling loop places pods; otherwise groups are admitted, so
+        that the pods of jobs are created, and another scheduler places them."""
+        self._places = places
         self._scheduling = scheduling
         self._presence = presence
         if presence is not None:
@@ -79,8 +85,10 @@ class VolcanoAdmission:
             self._held.pop(event.key, None)
         return False
 
-    def round(self, now_s: float) -> Sequence[Place | Evict]:  # noqa: ARG002 - the signature is the protocol's
+    def round(self, now_s: float) -> Sequence[Place | Evict]:
         self._cache.tree()
+        if not self._places and self._decides:
+            self._admit_only(now_s)
         if self._held and not self._is_volcano_absent():
             held, self._held = self._held, {}
             for event in held.values():
@@ -157,6 +165,14 @@ class VolcanoAdmission:
                 self._statuses.wake(is_urgent=session is not None and bool(session.enqueued))
 
     # -- internals --------------------------------------------------------------------------------------------------
+
+    def _admit_only(self, now_s: float) -> None:
+        cluster, placement = self._scheduling.cluster, self._scheduling.placement
+        ledger = Ledger(cluster)
+        state = CycleState(cluster, placement, ledger, Fitter(placement, ledger, 0), now_s)
+        for step in self.discipline.admission_steps():
+            step(state)
+        self._note(state)
 
     def _result(self, groups: Sequence[QueuedPodGroup]) -> SessionResult | None:
         """None as long as nothing was decided here."""

@@ -88,6 +88,10 @@ class Volcano:
         actions = ((name, partial(self._run, name)) for name in self._configuration.actions)
         return ((OPEN, self._open), *actions, (CLOSE, self._close))
 
+    def admission_steps(self) -> tuple[Step, ...]:
+        """Admit groups and place nothing, where another scheduler places the pods."""
+        return (self._open, partial(self._run, ENQUEUE), self._settle)
+
     @property
     def rests(self) -> bool:
         """Whether the last cycle had no session, because nothing could have changed."""
@@ -119,9 +123,15 @@ class Volcano:
         self._cut = self._stamp(state.cluster) if state.is_cut else None
 
     def _close(self, state: CycleState) -> None:
-        """Move pods for the jobs that still wait, and remember what the facts were."""
+        """Move pods for the jobs that still wait."""
         if self.session is None or self._rests:
             return
         consolidate(self.session)
+        self._settle(state)
+
+    def _settle(self, state: CycleState) -> None:
+        """Remember what the facts were."""
+        if self.session is None or self._rests:
+            return
         self._settled = self._stamp(state.cluster)
         self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)
