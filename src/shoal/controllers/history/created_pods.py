@@ -31,7 +31,7 @@ _OWN_NAMES = re.compile(rb'"(?:nodeName|hostname)":"[^"]*"|kube-api-access-[a-z0
 _MOST_KNOWN = 1024
 
 
-class _Spec(ApiStruct, frozen=True):
+class _SpecBytes(ApiStruct, frozen=True):
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
@@ -77,7 +77,7 @@ class CreatedPodJudge:
     def _broken(self, item: Item, owner: str, hour: int) -> tuple[str, ...]:
         if not owner:
             return self._judged(item)
-        spec = _OWN_NAMES.sub(b"", bytes(item.read(_Spec).spec))
+        spec = _OWN_NAMES.sub(b"", bytes(item.read(_SpecBytes).spec))
         # A spec may have a megabyte.
         key = owner, hour, blake2b(spec, digest_size=16).digest()
         found = self._known.get(key)
