@@ -52,9 +52,9 @@ class HistoryUse:
         """The choice with these prices. Raises UserError for a file that is no price file, and without a history."""
         from msgspec.structs import replace
 
+        from shoal.api.alert_targets import read_targets
         from shoal.cli.cost_source import price_file
         from shoal.cost.cost_settings import CostSettings
-        from shoal.policy.alert_targets import read_targets
 
         given: dict[str, object] = {
             "--prices": self.prices,

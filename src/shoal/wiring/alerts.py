@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shoal.api.alert_targets import AlertTargets
 from shoal.client.context import Context
 from shoal.controllers.alerting.alert_loop import AlertLoop, AlertReceiver, MetricSources
 from shoal.controllers.alerting.receivers import AlertmanagerReceiver, EventReceiver, WebhookReceiver
 from shoal.controllers.history.sampler import Sampler
 from shoal.policy.alert_messages import prometheus_answer
-from shoal.policy.alert_targets import AlertTargets
 from shoal.store.history.history import UsageHistory
 
 if TYPE_CHECKING:

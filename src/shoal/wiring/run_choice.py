@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shoal.api.alert_targets import AlertTargets
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.run_configuration import RunConfiguration
@@ -17,7 +18,6 @@ from shoal.engine.cycle_state import Step
 from shoal.engine.profile import Builder
 from shoal.operator.components.facts import OperatorSettings
 from shoal.policy.admission_rules.modes import RuleModes, modes_of
-from shoal.policy.alert_targets import AlertTargets
 from shoal.wiring.cluster_clock import ClockReading
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.api.alert_targets import AlertTargets, read_targets
 from shoal.controllers.alerting.alert_loop import AlertLoop, AlertReceiver, MetricSources
 from shoal.controllers.alerting.receivers import AlertmanagerReceiver, EventReceiver, WebhookReceiver
 from shoal.policy.alert_messages import prometheus_answer
-from shoal.policy.alert_targets import AlertTargets, read_targets
 from shoal.prometheus.registry import Registry
 from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.history import UsageHistory, open_history, read_history

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from shoal.api.alert_targets import shown
 from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import NAMESPACES, NODES, PODS, Kind
 from shoal.policy.alert_messages import alertmanager_alerts, webhook_body
 from shoal.policy.alert_states import AlertRound
-from shoal.policy.alert_targets import shown
 
 Post = Callable[[str, bytes], Awaitable[None]]
 """Sends JSON to an address. Raises OSError or TimeoutError where it is not accepted."""

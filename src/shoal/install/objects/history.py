@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.api.alert_targets import read_targets
 from shoal.install.objects.deployments import HISTORY, HISTORY_PART, history_deployment
 from shoal.install.objects.network import history_network
 from shoal.install.objects.permissions import own_permissions
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
-from shoal.policy.alert_targets import read_targets
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.quantity import ZERO, Quantity
 
