@@ -119,7 +119,7 @@ def planning_input(cluster: Cluster) -> PlanningInput:
     return PlanningInput(
         pools=tuple(pools),
         types={pool.name: tuple(_type(one) for one in cluster.machines) for pool in pools},
-        pods=tuple(_pod(f"p{number}", item) for number, item in enumerate(cluster.items)),
+        pods=tuple(pod_of(f"p{number}", item) for number, item in enumerate(cluster.items)),
         gangs=gangs,
         together=dict.fromkeys(cluster.gangs, ZONE_LABEL),
         settings=PlanningSettings(packing="LeastCost"),
@@ -140,7 +140,7 @@ def _type(one: Machine) -> InstanceType:
     )
 
 
-def _pod(name: str, item: Item) -> Pod:
+def pod_of(name: str, item: Item) -> Pod:
     wanted = {"cpu": item.cores * 1000, "memory": item.gib * _GIB}
     if item.gpus:
         wanted["nvidia.com/gpu"] = item.gpus

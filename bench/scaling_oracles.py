@@ -147,29 +147,57 @@ class _Node:
 
 Zones = dict[str, set[str]]
 """The zones that each gang may still use."""
-_Attempt = Callable[[Cluster, Zones], tuple[float, str]]
-"""The price of a plan, and the gang that does not fit into the zone which its first pod chose."""
+
+
+class PlannedMachine(NamedTuple):
+    """A node of a plan."""
+
+    machine: str
+    zone: str
+    price: float
+
+
+_Attempt = Callable[[Cluster, Zones], tuple[Sequence[Offer], str]]
+"""The nodes of a plan, and the gang that does not fit into the zone which its first pod chose."""
 
 
 def karpenter(cluster: Cluster) -> float:
-    return _until_gangs_run(_by_karpenter, cluster)
+    return _price(_until_gangs_run(_by_karpenter, cluster))
 
 
 def cluster_autoscaler(cluster: Cluster) -> float:
-    return _until_gangs_run(_by_groups, cluster)
+    return _price(_until_gangs_run(_by_groups, cluster))
 
 
-def _until_gangs_run(attempt: _Attempt, cluster: Cluster) -> float:
+def karpenter_plan(cluster: Cluster) -> list[PlannedMachine]:
+    """Nothing if a gang cannot run anywhere."""
+    return _planned(_until_gangs_run(_by_karpenter, cluster))
+
+
+def cluster_autoscaler_plan(cluster: Cluster) -> list[PlannedMachine]:
+    """Nothing if a gang cannot run anywhere."""
+    return _planned(_until_gangs_run(_by_groups, cluster))
+
+
+def _price(offers: Sequence[Offer] | None) -> float:
+    return inf if offers is None else sum(offer.price for offer in offers)
+
+
+def _planned(offers: Sequence[Offer] | None) -> list[PlannedMachine]:
+    return [PlannedMachine(offer.machine.name, offer.zone, offer.price) for offer in offers or ()]
+
+
+def _until_gangs_run(attempt: _Attempt, cluster: Cluster) -> Sequence[Offer] | None:
     tried: dict[str, set[str]] = {gang: set() for gang in cluster.gangs}
     while True:
         allowed: Zones = {gang: set(ZONES) - zones for gang, zones in tried.items()}
-        price, failed = attempt(cluster, allowed)
+        offers, failed = attempt(cluster, allowed)
         if not failed:
-            return price
+            return offers
         # The attempt leaves the zone that it chose as the only one.
         tried[failed] |= allowed[failed]
         if tried[failed] == set(ZONES):
-            return inf
+            return None
 
 
 def _offers(cluster: Cluster) -> list[Offer]:
@@ -182,7 +210,7 @@ def _within(offers: Sequence[Offer], items: Sequence[Item], zones: set[str] | No
     return [offer for offer in offers if (zones is None or offer.zone in zones) and fits[offer.machine]]
 
 
-def _by_karpenter(cluster: Cluster, allowed: Zones) -> tuple[float, str]:
+def _by_karpenter(cluster: Cluster, allowed: Zones) -> tuple[Sequence[Offer], str]:
     every = _offers(cluster)
     nodes: list[_Node] = []
     for item in sorted(cluster.items, key=lambda item: (-item.cores, -item.gib)):
@@ -195,13 +223,13 @@ def _by_karpenter(cluster: Cluster, allowed: Zones) -> tuple[float, str]:
             node = _Node(every, [])
             offers = _within(every, [item], zones)
             if not offers:
-                return inf, item.gang
+                return (), item.gang
             nodes.append(node)
         if zones is not None:
             zones.intersection_update({offers[0].zone})
             offers = [offer for offer in offers if offer.zone in zones]
         node.offers, node.items = offers, [*node.items, item]
-    return sum(_launched(node).price for node in nodes), ""
+    return [_launched(node) for node in nodes], ""
 
 
 def _launched(node: _Node) -> Offer:
@@ -218,7 +246,7 @@ class _Option(NamedTuple):
     nodes: list[list[Item]]
 
 
-def _by_groups(cluster: Cluster, allowed: Zones) -> tuple[float, str]:
+def _by_groups(cluster: Cluster, allowed: Zones) -> tuple[Sequence[Offer], str]:
     groups = _offers(cluster)
     left = list(cluster.items)
     nodes: list[tuple[Offer, list[Item]]] = []
@@ -230,14 +258,14 @@ def _by_groups(cluster: Cluster, allowed: Zones) -> tuple[float, str]:
         if not left:
             break
         if not options:
-            return inf, next(item.gang for item in left if item.gang)
+            return (), next(item.gang for item in left if item.gang)
         chosen = min(options, key=lambda option: option[:2])
         for items in chosen.nodes:
             nodes.append((chosen.offer, items))
             for item in items:
                 left.remove(item)
                 allowed.get(item.gang, set()).intersection_update({chosen.offer.zone})
-    return sum(offer.price for offer, _ in nodes), ""
+    return [offer for offer, _ in nodes], ""
 
 
 def _left_by(nodes: list[tuple[Offer, list[Item]]], items: Sequence[Item], allowed: Zones) -> list[Item]:
