@@ -26,6 +26,7 @@ from bench import (
     packages,
     packing,
     queues,
+    scaling_day,
     startup,
     testing,
     this_machine,
@@ -59,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\nnode planning")
     autoscale.main(["--quick"] if chosen.quick else [])
     idle_pass.main(["--quick"] if chosen.quick else [])
+    print("\nsimulated day of node scaling")
+    scaling_day.main(["--days", "1"] if chosen.quick else [])
     print("\nburst of a gang")
     burst.main([])
     print("\nAPI server")
