@@ -132,12 +132,13 @@ DEFAULT = VolcanoConfiguration(
             PluginOption("nodeorder"),
             PluginOption("binpack"),
             PluginOption("network-topology-aware"),
-            PluginOption(CONSOLIDATES),
         ),
     ),
 )
 """Used when the cluster has no configuration. Volcano's own default neither preempts nor reclaims. All plugins are in
-one tier, so that they agree on every victim: gangs lose surplus pods one by one, and otherwise yield as a whole."""
+one tier, so that they agree on every victim: gangs lose surplus pods one by one, and otherwise yield as a whole. The
+plugin `rescheduling` is left out: it restarts running pods of others, which users of Volcano do not expect unless they
+name it."""
 
 
 def read_configuration(document: Any, where: Where) -> VolcanoConfiguration:
