@@ -70,6 +70,17 @@ def test_facts_that_the_history_renews_keep_the_workload_waiting_and_facts_that_
     assert admitted_at(found, VALID_S + 600) == ["w"]
 
 
+def test_a_report_that_comes_after_the_last_one_expired_refuses_the_work_that_has_returned_to_its_queue() -> None:
+    found = of_red(spent(100), "first", "second", "third")
+    assert admitted_at(found, 1) == []
+    assert admitted_at(found, VALID_S) == ["first", "second"]
+    found.queues.put_cost_budgets(spent(120, computed_s=VALID_S - 5))
+    for name in ("first", "second"):
+        found.queues.release(f"default/{name}", is_over=True)
+    assert admitted_at(found, VALID_S + 20) == []
+    assert why(found, "third") is Wait.OVER_BUDGET
+
+
 def test_an_admitted_workload_keeps_its_quota_when_the_budget_is_used_up() -> None:
     runs = admitted(workload("runs", "a", cpu=1), "a")
     found = Kueue(queues(cluster_queue("a", cpu=2), runs))
