@@ -96,9 +96,10 @@ def test_the_budget_of_a_queue_counts_by_the_name_of_the_local_queue() -> None:
     assert admitted_at(of_red(spent(100, ("queue", "b")), "w"), 1) == ["w"]
 
 
-def test_the_label_of_the_pods_names_the_team_where_the_namespace_names_none() -> None:
-    found = of_red(spent(100))
+def test_a_namespace_without_a_team_is_its_own_team() -> None:
+    found = of_red(spent(100, ("team", "default")))
+    found.put_workload(workload("of-red", "a", cpu=1), 0)
+    assert admitted_at(found, 1) == ["of-red"]
     found.queues.put_namespace("default", {})
-    found.put_workload(replace(workload("of-red", "a", cpu=1), team="red"), 0)
     found.put_workload(workload("of-default", "a", cpu=1), 0)
-    assert admitted_at(found, 1) == ["of-default"]
+    assert admitted_at(found, 2) == []

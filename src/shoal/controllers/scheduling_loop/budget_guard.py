@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from shoal.api.conditions import find_condition
 from shoal.api.kueue import Workload
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
-from shoal.engine.cost_budgets import owner_of
+from shoal.engine.cost_budgets import owner_of, queue_of_pod
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Evict, Place
@@ -144,7 +144,10 @@ class BudgetGuard:
         if view is None or self._is_admitted(view):
             return ""
         cluster = self._scheduling.cluster
-        owner = owner_of(cluster.namespaces.get(traits.namespace, {}), dict(traits.labels), traits.namespace)
+        gang = cluster.gangs.find(event.who.group) if event.who.group else None
+        of_group = gang.facts.queue if gang is not None and gang.facts is not None else ""
+        queue = queue_of_pod(view.scheduler, dict(traits.labels), of_group)
+        owner = owner_of(cluster.namespaces.get(traits.namespace, {}), traits.namespace, queue)
         found = budgets.refusal(owner, now_s)
         if found is None:
             return ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.engine.cost_budgets import NO_BUDGETS, BudgetOwner, CostBudgets, OverBudget, team_of
+from shoal.engine.cost_budgets import NO_BUDGETS, CostBudgets, OverBudget, owner_of
 from shoal.engine.queues.admission_checks import AdmissionCheckFacts
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.cohort_tree_builder import grown, sum_all
@@ -160,8 +160,8 @@ class Queues:
         if now_s >= self.cost_budgets.until_s:
             self._has_passed_expired = True
             return None
-        team = team_of(self.namespaces.get(facts.namespace, {}), {}, facts.team or facts.namespace)
-        return self.cost_budgets.refusal(BudgetOwner(team, facts.namespace, facts.queue.partition("/")[2]), now_s)
+        labels, queue = self.namespaces.get(facts.namespace, {}), facts.queue.partition("/")[2]
+        return self.cost_budgets.refusal(owner_of(labels, facts.namespace, queue), now_s)
 
     # Who holds what
 
