@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from build.kai_clusters import add_kai_queue, add_work, kai_cluster, start_kai
+from build.kai_clusters import QUEUE_LABEL, add_kai_queue, kai_cluster, start_kai
 from build.live_schedulers import add_node, is_bound, pod
 from build.queue_admission import (
     POD_SET_LABEL,
@@ -168,7 +168,9 @@ async def test_pods_beyond_the_quota_of_their_queue_of_kai_borrow(tmp_path: Path
         await add_kai_queue(cluster, "team", 1)
         recorded = Recorded(cluster)
         for name in ("first", "second"):
-            await add_work(cluster, name, "team")
+            # Rows keep a few labels only.
+            labels = {QUEUE_LABEL: "team", **{f"a{at:02}": "x" for at in range(30)}}
+            await cluster.create(PODS, pod(name, gpus=1, labels=labels))
             await cluster.pass_time(5)
         assert await is_bound(cluster, "first", "second")
         await cluster.pass_time(20)
