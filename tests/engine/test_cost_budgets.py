@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from shoal.api.budget_report import BudgetReport, ReportedBudget, check_budget_report
 from shoal.engine.cost_budgets import (
     NO_BUDGETS,
     VALID_S,
@@ -19,6 +20,7 @@ from shoal.engine.cost_budgets import (
     queue_of_pod,
     team_of,
 )
+from shoal.units.errors import UserError, Where
 
 NOW_S = datetime(2026, 11, 27, 12, tzinfo=UTC).timestamp()
 RESETS_S = datetime(2026, 12, 1, tzinfo=UTC).timestamp()
@@ -93,6 +95,18 @@ def test_amounts_that_grow_decide_nothing_anew() -> None:
     assert not budgets(budget("900")).refuses_as(before)
     assert not budgets(budget("1200"), resets_s=RESETS_S + 1).refuses_as(before)
     assert budgets(budget("1")).refuses_as(NO_BUDGETS)
+
+
+def test_a_report_with_an_amount_that_is_no_money_is_refused() -> None:
+    for text in ("1e30", "-1e30", "NaN", "Infinity"):
+        one = ReportedBudget("team", "red", Decimal(1000), Decimal(text), Decimal(0), "spent")
+        with pytest.raises(UserError, match="is no amount of money"):
+            check_budget_report(BudgetReport(budgets=(one,)), Where())
+    most = ReportedBudget("team", "red", Decimal(1), Decimal("999999999999999.99"), Decimal(0), "spent")
+    check_budget_report(BudgetReport(budgets=(most,)), Where())
+    refused = budgets(budget("999999999999999.99")).refusal(RED, NOW_S)
+    assert refused is not None
+    assert "999,999,999,999,999.99 of" in refused.message
 
 
 LABELS = {"kueue.x-k8s.io/local-queue-name": "none", "kai.scheduler/queue": "k", "volcano.sh/queue-name": "v"}
