@@ -43,6 +43,16 @@ def test_budgets_are_those_of_the_month_of_the_last_record(tmp_path: Path) -> No
     assert read_budgets(tmp_path, CostSettings(), 0).lines == []
 
 
+def test_a_month_of_which_a_part_was_deleted_says_that_more_was_spent(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    assert read_budgets(tmp_path, CostSettings(FILE), 0).notes() == []
+    history = open_history(tmp_path)
+    history.ledger.delete_before(START + 12 * HOUR_MS)
+    history.close()
+    (note,) = read_budgets(tmp_path, CostSettings(FILE), 0).notes()
+    assert "the history before 2026-11-01T12:00:00Z is deleted" in note
+
+
 @virtual
 async def test_figures_are_computed_again_and_nodes_without_a_price_have_none(tmp_path: Path) -> None:
     recorded(tmp_path / "history")

@@ -31,6 +31,7 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         days = tuple(start for start, _ in day_starts(window, UTC))
         records = history.records(window.start_ms, window.end_ms, days)
         since_ms = history.ledger.since_ms() or 0
+        deleted_ms = history.ledger.deleted_ms() or 0
         own = settings.file.on_premises
         watts = history.measured_watts(records.machines, window.start_ms, window.end_ms) if own else {}
     finally:
@@ -46,7 +47,7 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         if any(getattr(one, kind) for one in settings.file.budgets)
     }
     lines = budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, (), since_ms))
-    return MonthBudgets(lines, month, end_ms, prices.unknown)
+    return MonthBudgets(lines, month, end_ms, prices.unknown, deleted_ms)
 
 
 def budget_report(found: MonthBudgets, budgets: Sequence[Budget], currency: str) -> BudgetReport:
