@@ -114,6 +114,20 @@ def test_writing_again_gives_the_same_files(folder: Path) -> None:
     assert {path: path.read_bytes() for path in (folder / "out").rglob("*") if path.is_file()} == before
 
 
+def test_an_export_after_a_deletion_keeps_the_files_of_days_that_were_complete(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert _export(folder, str(folder / "out")) == 0
+    before = (folder / "out/holdings/day=2026-10-29/holdings.parquet").read_bytes()
+    history = open_history(folder / "history")
+    history.ledger.delete_before(START + 27 * HOUR_MS)
+    history.ledger.write(LedgerChanges(START + 50 * HOUR_MS))
+    history.close()
+    assert _export(folder, str(folder / "out")) == 0
+    assert (folder / "out/holdings/day=2026-10-29/holdings.parquet").read_bytes() == before
+    assert [row["uid"] for row in _read(folder / "out", "holdings", DAYS[1])] == ["u1", "u2"]
+    assert [row["uid"] for row in _read(folder / "out", "holdings", "2026-10-31")] == ["u2"]
+
+
 def test_a_window_before_the_history_has_no_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyarrow")
     assert _export(folder, str(folder / "out"), "--window", "2026-09") == 0

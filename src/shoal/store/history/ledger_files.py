@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from shoal.cost.records import FULL_SHARE, PPM, BrokenDevice, Holding, Machine, MachineCondition, Records, Span, Wait
 from shoal.store.history.history import UsageHistory
-from shoal.store.history.samples import DAY_MS, Retention
+from shoal.store.history.samples import DAY_MS
 from shoal.units.calendar_windows import TimeWindow, rfc3339
 from shoal.units.errors import UserError, Where
 
@@ -68,8 +68,10 @@ def export_days(history: UsageHistory, window: TimeWindow, put: PUT) -> Exported
     days, rows, files = [], 0, 0
     if since is None or until is None:
         return Exported([], 0, 0)
-    kept = until - Retention().ledger_ms + DAY_MS
-    first = max(window.start_ms, since, kept) // DAY_MS * DAY_MS
+    first = max(window.start_ms, since) // DAY_MS * DAY_MS
+    if (deleted := history.ledger.deleted_ms()) is not None:
+        # A day of which a part was deleted may have a file that is complete.
+        first = max(first, -(-deleted // DAY_MS) * DAY_MS)
     for start in range(first, min(window.end_ms, until), DAY_MS):
         day = TimeWindow(start, min(start + DAY_MS, until))
         name = rfc3339(start)[:10]
