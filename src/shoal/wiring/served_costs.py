@@ -58,6 +58,8 @@ class PriceFigures:
         self.figures = CostFigures()
 
     async def run(self) -> None:
+        # Without them the first report would lack the budgets of teams, and work that they hold back would start.
+        await self._context.informers.of(NAMESPACES).synced()
         while True:
             await self._read_budgets()
             self.compute()
