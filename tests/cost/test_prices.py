@@ -61,7 +61,7 @@ def test_a_price_with_a_day_holds_from_that_day_and_the_list_price_before() -> N
 
 def test_an_unknown_instance_type_is_asked_for_and_not_guessed() -> None:
     found = machine_prices([Machine("n1", 0, instance_type="dgx-h100", model="H100-SXM5-80GB")], PriceFile(), TODAY)
-    assert not found.rates
+    assert not found.by_machine
     with pytest.raises(UserError, match=r"dgx-h100.*machines: \[\{instanceType: dgx-h100, perHour: AMOUNT\}\]"):
         found.check(Where(path="--prices"))
 
@@ -196,7 +196,7 @@ def test_machines_without_a_price_are_named_together_by_what_is_missing() -> Non
     odd = [Machine(f"n{at}", 0, instance_type="odd") for at in range(10)]
     box = Machine("box", 0, capacity="spot", instance_type="p5.48xlarge")
     found = machine_prices([P5, *odd, box], PriceFile(), TODAY)
-    assert list(found.rates) == ["n"]
+    assert list(found.curves()) == ["n"]
     note = missing_note(found.unknown)
     assert "nodes n0, n1, n2, n3, n4, n5, n6, n7 and 2 more (odd, has no price)" in note
     assert "node box (spot p5.48xlarge, has no price)" in note
@@ -241,7 +241,7 @@ def test_commitments_cover_the_nodes_of_their_type_also_where_a_name_is_used_aga
 def test_a_name_of_which_an_earlier_node_has_no_price_is_left_out_as_a_whole() -> None:
     before = Machine("n", 0, 10, instance_type="odd")
     found = machine_prices([before, msgspec.structs.replace(P5, start_ms=10)], PriceFile(), TODAY)
-    assert found.rates == {}
+    assert found.by_machine == {}
     assert found.unknown[0].machines == ("n",)
 
 

@@ -111,6 +111,15 @@ def test_a_deletion_before_the_history_began_changes_nothing(history: UsageHisto
     assert (history.ledger.since_ms(), history.ledger.deleted_ms()) == (100, None)
 
 
+def test_a_deletion_by_a_clock_that_was_ahead_leaves_later_time_known(history: UsageHistory) -> None:
+    history.ledger.write(LedgerChanges(100, {"m": MACHINE}))
+    history.ledger.delete_before(10_000)
+    history.ledger.write(LedgerChanges(200))
+    history.ledger.write(LedgerChanges(300))
+    assert (history.ledger.since_ms(), history.ledger.deleted_ms()) == (200, 200)
+    assert history.ledger.gaps(0, 300) == [Span(0, 200)]
+
+
 def test_usual_requests_and_those_that_wait_are_wanted(history: UsageHistory) -> None:
     waits = {f"p{at}": Wait(Holder(f"p{at}"), at, at + 1, 1) for at in range(300)}
     waits["rare"] = Wait(Holder("rare"), 40, 60, 8)

@@ -54,12 +54,8 @@ class MachinePrices(msgspec.Struct, frozen=True):
     unknown: list[UnknownPrice]
     notes: list[str]
 
-    @property
-    def rates(self) -> dict[str, Rates]:
-        """By the name of a machine."""
-        return rates_of_names(self.by_machine)
-
     def curves(self) -> dict[str, PriceCurve]:
+        """By the name of a machine."""
         return curves_of_names(self.by_machine)
 
     def check(self, where: Where) -> None:
@@ -110,14 +106,14 @@ def machine_key(machine: Machine) -> MachineKey:
 def curves_of_names(by_machine: Mapping[MachineKey, Rates]) -> dict[str, PriceCurve]:
     found: dict[str, PriceCurve] = {}
     made: dict[int, PriceCurve] = {}
-    for name, rates in rates_of_names(by_machine).items():
+    for name, rates in _rates_of_names(by_machine).items():
         # Machines that a commitment covers share the rates of their type, for each hour of the window.
         curve = made.get(id(rates))
         found[name] = made[id(rates)] = PriceCurve(rates) if curve is None else curve
     return found
 
 
-def rates_of_names(by_machine: Mapping[MachineKey, Rates]) -> dict[str, Rates]:
+def _rates_of_names(by_machine: Mapping[MachineKey, Rates]) -> dict[str, Rates]:
     """The prices of machines of one name, one after the other: each from the start of its machine on."""
     found: dict[str, Rates] = {}
     for (name, start_ms), rates in sorted(by_machine.items(), key=lambda one: one[0]):

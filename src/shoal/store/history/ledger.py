@@ -50,8 +50,11 @@ class Ledger:
             tables.put("wait", (_row(key, one, one.holder.namespace) for key, one in changes.waits.items()))
             if changes.gap is not None:
                 tables.put("gap", [_row(str(changes.gap.start_ms), changes.gap, "")])
-            if self.since_ms() is None:
-                tables.put("meta", [_moment(_SINCE, changes.recorded_ms)])
+            for key, at_ms in ((_SINCE, self.since_ms()), (_DELETED, self.deleted_ms())):
+                # A clock that was ahead has stepped back.
+                is_ahead = at_ms is not None and at_ms > changes.recorded_ms
+                if is_ahead or (at_ms is None and key == _SINCE):
+                    tables.put("meta", [_moment(key, changes.recorded_ms)])
             tables.put("meta", [_moment(_RECORDED, changes.recorded_ms)])
 
     def fill(self, changes: LedgerChanges, since_ms: int, gaps: Iterable[Span]) -> None:
