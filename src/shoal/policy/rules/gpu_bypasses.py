@@ -45,9 +45,9 @@ _NO_DEVICES_IN_DATA: Final = " && ".join(
 )
 _IS_DEVICE_PATH: Final = (
     "p.size() == 0 || (p[0] == 'dev' && (p.size() == 1 || p[1].startsWith('nvidia')"
-    f" || p[1] in {listed(DEVICE_FOLDERS)})) || (p[0] == 'proc' && 'root' in p)"
-    " || (p[0] == 'run' && p.size() > 1 && p[1] == 'nvidia')"
-    " || (p[0] == 'var' && p.size() > 2 && p[1] == 'run' && p[2] == 'nvidia')"
+    f" || p[1] in {listed(DEVICE_FOLDERS)})) || p[0] == 'proc'"
+    " || (p[0] == 'run' && (p.size() == 1 || p[1] == 'nvidia'))"
+    " || (p[0] == 'var' && (p.size() == 1 || (p[1] == 'run' && (p.size() == 2 || p[2] == 'nvidia'))))"
 )
 _PATH_PARTS: Final = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
 _NO_HOST_DEVICES: Final = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_IS_DEVICE_PATH}))"
@@ -144,14 +144,15 @@ def unrequested_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 
 def has_device_files(path: str) -> bool:
-    """Whether the path of a host has the device files of GPUs, or leads to them."""
+    """Whether the path of a host has the device files of GPUs, or leads to them: each process of /proc has links to all
+    files."""
     match [part for part in path.split("/") if part not in ("", ".")]:
-        case [] | ["dev"] | ["run", "nvidia", *_] | ["var", "run", "nvidia", *_]:
+        case [] | ["dev"] | ["proc", *_]:
+            return True
+        case ["run"] | ["run", "nvidia", *_] | ["var"] | ["var", "run"] | ["var", "run", "nvidia", *_]:
             return True
         case ["dev", folder, *_]:
             return folder.startswith("nvidia") or folder in DEVICE_FOLDERS
-        case ["proc", *others]:
-            return "root" in others
     return False
 
 
