@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -28,8 +29,10 @@ DATA_FIELDS: Final = ("data", "stringData", "binaryData")
 NO_DEVICES: Final = ("", "none", "void")
 CDI_PREFIX: Final = "cdi.k8s.io/"
 DEVICE_MOUNTS: Final = "/var/run/nvidia-container-devices"
-PART_ANNOTATIONS: Final = ("gpu-fraction", "gpu-memory")
 
+# Values of annotations that ask for a part of a GPU: more than none, and at most one.
+_FRACTION = re.compile(r"0?[.]0*[1-9][0-9]*|1([.]0*)?")
+_MEMORY = re.compile(r"0*[1-9][0-9]*")
 _REMOVED: Final = f"leave it out, and request {GPU}"
 _DEVICES: Final = "/dev/nvidia"
 _IS_VARIABLE: Final = f"e.?name.orValue('') == '{VARIABLE}'"
@@ -51,10 +54,13 @@ _IS_DEVICE_PATH: Final = (
 )
 _PATH_PARTS: Final = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
 _NO_HOST_DEVICES: Final = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_IS_DEVICE_PATH}))"
+_HAS_PART: Final = (
+    f"variables.annotations[?'gpu-fraction'].orValue('').matches('^({_FRACTION.pattern})$')"
+    f" || variables.annotations[?'gpu-memory'].orValue('').matches('^({_MEMORY.pattern})$')"
+)
 _NO_RUNTIME_CLASS: Final = (
     "!variables.pod.?runtimeClassName.orValue('').startsWith('nvidia') || variables.gpus"
-    f" || variables.annotations.exists(k, k in {listed(PART_ANNOTATIONS)})"
-    " || variables.pod.?resourceClaims.orValue([]).size() > 0"
+    f" || {_HAS_PART}"
     f" || variables.containers.all(c, c.?env.orValue([]).exists(e, {_IS_VARIABLE} && {_HIDES}))"
 )
 _NO_PRIVILEGE: Final = "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false))"
@@ -157,8 +163,11 @@ def has_device_files(path: str) -> bool:
 
 
 def _has_devices(template: PodTemplateView) -> bool:
-    is_part = any(name in template.annotations for name in PART_ANNOTATIONS)
-    return asks_gpus(template) or is_part or bool(template.spec.get("resourceClaims"))
+    """Claims do not count: the pod does not say what they claim, and a network card gives no right to GPUs. Devices of
+    a claim are added whatever NVIDIA_VISIBLE_DEVICES is."""
+    fraction, memory = (template.annotations.get(name) for name in ("gpu-fraction", "gpu-memory"))
+    is_part = isinstance(fraction, str) and _FRACTION.fullmatch(fraction)
+    return asks_gpus(template) or bool(is_part) or (isinstance(memory, str) and bool(_MEMORY.fullmatch(memory)))
 
 
 def _hides_devices(template: PodTemplateView) -> bool:
