@@ -7,20 +7,22 @@ from pathlib import Path
 from build.scaled_clusters import GPU, ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
 from shoal.autoscale.provisioning_requests.request import ATOMIC_SCALE_UP, CHECK_CAPACITY, CONSUME
-from shoal.client.ecosystem_kinds import NODE_CLAIMS, PROVISIONING_REQUESTS
+from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
 from shoal.client.item import Obj
 from shoal.client.kind import POD_TEMPLATES
 
 _GROUPS = ("karpenter.sh", "scheduling.x-k8s.io", "autoscaling.x-k8s.io")
 
 
-async def _request(world: ScaledCluster, name: str, class_name: str, pods: int, gpus: int = 8) -> None:
+async def _request(
+    world: ScaledCluster, name: str, class_name: str, pods: int, gpus: int = 8, **parameters: str
+) -> None:
     limits = {GPU: str(gpus)}
     container = {"name": "main", "image": "trainer", "resources": {"limits": limits}}
     template = {"spec": {"schedulerName": "shoal", "containers": [container]}}
     await world.cluster.create(POD_TEMPLATES, {"metadata": {"name": name}, "template": template})
     sets = [{"podTemplateRef": {"name": name}, "count": pods}]
-    spec: Obj = {"provisioningClassName": class_name, "podSets": sets}
+    spec: Obj = {"provisioningClassName": class_name, "podSets": sets, "parameters": parameters}
     await world.cluster.create(PROVISIONING_REQUESTS, {"metadata": {"name": name}, "spec": spec})
 
 
@@ -104,3 +106,31 @@ async def test_capacity_whose_node_is_deleted_before_its_pods_come_is_revoked(tm
         await world.cluster.pass_time(60)
         await world.cluster.delete(NODE_CLAIMS, (await world.claims())[0]["metadata"]["name"])
         await _until(world, "train", "CapacityRevoked", 60)
+
+
+@virtual
+async def test_a_request_that_has_found_capacity_after_a_refusal_needs_no_passes(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(limits={"nodes": "0"})
+        await _request(world, "train", ATOMIC_SCALE_UP, 1)
+        await world.cluster.pass_time(90)
+        await world.cluster.patch(NODE_POOLS, "gpu", {"spec": {"limits": {"nodes": "5"}}})
+        await _until(world, "train", "Provisioned", 240)
+        await world.cluster.pass_time(60)
+        before = world.cloud.catalogue_reads
+        await world.cluster.pass_time(60)
+        assert world.cloud.catalogue_reads - before < 10
+
+
+@virtual
+async def test_a_failure_that_is_final_is_not_taken_for_capacity(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        await world.cluster.pass_time(30)
+        for number in range(8):
+            await _request(world, f"check-{number}", CHECK_CAPACITY, 1, noRetry="true")
+        before = world.cloud.catalogue_reads
+        for number in range(8):
+            await _until(world, f"check-{number}", "Failed", 60)
+        # Found capacity changes what is left for others, so that a pass begins again; a refusal does not.
+        assert world.cloud.catalogue_reads - before < 8

@@ -140,7 +140,8 @@ class ProvisioningRequests:
             item = self._item(each.request)
             if condition is None or item is None:
                 continue
-            if condition.is_true:
+            if condition.type == PROVISIONED and condition.is_true:
+                self._tries.pop(each.request.uid, None)
                 homes = {plan.placed[key] for key in each.keys if key in plan.placed}
                 await self._note_claims(item, sorted(claims[home] for home in homes if home in claims))
                 has_found = True
