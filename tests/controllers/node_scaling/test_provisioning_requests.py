@@ -134,3 +134,17 @@ async def test_a_failure_that_is_final_is_not_taken_for_capacity(tmp_path: Path)
             await _until(world, f"check-{number}", "Failed", 60)
         # Found capacity changes what is left for others, so that a pass begins again; a refusal does not.
         assert world.cloud.catalogue_reads - before < 8
+
+
+@virtual
+async def test_a_node_that_starts_for_a_pod_is_not_free_for_a_check(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        await world.pod("solo", 8)
+        await world.cluster.pass_time(4)
+        assert len(world.cloud.requests) == 1
+        await _request(world, "check", CHECK_CAPACITY, 1)
+        await world.until_running("solo", 1, within_s=120)
+        assert (await _conditions(world, "check"))["Provisioned"] == "False"
+        await world.cluster.pass_time(60)
+        assert len(world.cloud.requests) == 1

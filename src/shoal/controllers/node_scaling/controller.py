@@ -316,10 +316,12 @@ class NodeScalingController:
         demand = found.demand
         there = {claim.name for claim in world.claims if not claim.is_deleting}
         await self._requests.revoke(demand.booked, found.homeless, there)
+        if not demand.to_check:
+            return found
+        # Pods that wait, and requests for nodes, have their places first.
+        left, _ = await self._computations.booked(found.given, found.given.pods)
         for wanted in demand.to_check:
-            given = msgspec.structs.replace(
-                found.given, gangs=dict.fromkeys(wanted.keys, wanted.request.gang), together={}
-            )
+            given = msgspec.structs.replace(left, gangs=dict.fromkeys(wanted.keys, wanted.request.gang), together={})
             plan = await self._computations.on_present_nodes(given, wanted.pods)
             if await self._requests.conclude([wanted], plan, world.launched(), world.claims_by_home()):
                 return None
