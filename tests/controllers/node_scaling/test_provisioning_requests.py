@@ -92,7 +92,9 @@ async def test_a_request_without_its_template_fails_and_says_why(tmp_path: Path)
         sets = [{"podTemplateRef": {"name": "lost"}, "count": 1}]
         spec: Obj = {"provisioningClassName": CHECK_CAPACITY, "podSets": sets}
         await world.cluster.create(PROVISIONING_REQUESTS, {"metadata": {"name": "check"}, "spec": spec})
-        await _until(world, "check", "Failed", 30)
+        await world.cluster.pass_time(50)
+        assert await _conditions(world, "check") == {"Accepted": "True"}, "the template may still be created"
+        await _until(world, "check", "Failed", 20)
         found = (await world.cluster.get(PROVISIONING_REQUESTS, "check"))["status"]["conditions"]
         assert "PodTemplate lost not found" in found[-1]["message"]
 
@@ -148,3 +150,28 @@ async def test_a_node_that_starts_for_a_pod_is_not_free_for_a_check(tmp_path: Pa
         assert (await _conditions(world, "check"))["Provisioned"] == "False"
         await world.cluster.pass_time(60)
         assert len(world.cloud.requests) == 1
+
+
+@virtual
+async def test_a_template_may_be_created_after_its_request_and_deleted_after_the_grant(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        sets = [{"podTemplateRef": {"name": "late"}, "count": 1}]
+        spec: Obj = {"provisioningClassName": ATOMIC_SCALE_UP, "podSets": sets}
+        await world.cluster.create(PROVISIONING_REQUESTS, {"metadata": {"name": "train"}, "spec": spec})
+        await world.cluster.pass_time(3)
+        container = {"name": "main", "image": "trainer", "resources": {"limits": {GPU: "8"}}}
+        template = {"spec": {"schedulerName": "shoal", "containers": [container]}}
+        await world.cluster.create(POD_TEMPLATES, {"metadata": {"name": "late"}, "template": template})
+        await _until(world, "train", "Provisioned", 60)
+        await world.cluster.delete(POD_TEMPLATES, "late")
+        await world.cluster.pass_time(60)
+        assert await _conditions(world, "train") == {"Accepted": "True", "Provisioned": "True"}
+
+
+@virtual
+async def test_a_request_for_too_many_pods_fails_at_once(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        await _request(world, "train", CHECK_CAPACITY, 10_001)
+        await _until(world, "train", "Failed", 10)
