@@ -20,10 +20,11 @@ from shoal.autoscale.node_claims.claim import (
     NodeClaim,
 )
 from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, StepDecision, step_of
+from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
-from shoal.cloud.port import GROUP_TAG, CloudInstance
+from shoal.cloud.port import ANY_ZONE, GROUP_TAG, CloudInstance
 from shoal.controllers.node_scaling.figures import start_times
 from shoal.controllers.node_scaling.launches import Launches, Types
 from shoal.controllers.node_scaling.parts import ScalingParts
@@ -31,6 +32,7 @@ from shoal.controllers.node_scaling.terminations import Terminations
 
 _POLL_S: Final = 15.0
 """Changes of Nodes are seen at once; this is for limits of time."""
+_OF_MACHINE: Final = frozenset({INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL})
 _REGISTERED_SOON_S: Final = 1.0
 
 
@@ -122,12 +124,19 @@ class ClaimSteps:
         raw = item.obj()
         finalizers = raw["metadata"].get("finalizers") or []
         taints: list[Obj] = raw["spec"].get("taints") or []
-        metadata: Obj = {"labels": {**claim.labels, REGISTERED_LABEL: "true"}}
+        there = raw["metadata"].get("labels") or {}
+        # The kubelet knows its machine. The word for any zone is not written.
+        labels = {
+            key: value
+            for key, value in claim.labels.items()
+            if key not in _OF_MACHINE or (key not in there and value != ANY_ZONE)
+        }
+        metadata: Obj = {"labels": {**labels, REGISTERED_LABEL: "true"}}
         if FINALIZER not in finalizers:
             metadata["finalizers"] = [*finalizers, FINALIZER]
         left = [each for each in taints if each["key"] != UNREGISTERED_TAINT]
-        there = {(each["key"], each["effect"]) for each in left}
-        left += [each for each in self._taints_of(claim) if (each["key"], each["effect"]) not in there]
+        tainted = {(each["key"], each["effect"]) for each in left}
+        left += [each for each in self._taints_of(claim) if (each["key"], each["effect"]) not in tainted]
         await self._writer.patch_node(item, metadata, {"taints": left} if left != taints else None)
         await self._writer.set_conditions(claim.name, [(REGISTERED, "True", "Registered", "")], {"nodeName": name})
         self._say(claim, "Registered", f"node {name} has registered")
