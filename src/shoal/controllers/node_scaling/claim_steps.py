@@ -14,7 +14,6 @@ from shoal.autoscale.node_claims.claim import (
     FINALIZER,
     INITIALIZED,
     INITIALIZED_LABEL,
-    LAUNCHED,
     REGISTERED,
     REGISTERED_LABEL,
     UNREGISTERED_TAINT,
@@ -25,7 +24,7 @@ from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, REGION_LABE
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
-from shoal.cloud.port import ANY_ZONE, CloudInstance
+from shoal.cloud.port import ANY_ZONE, GROUP_TAG, CloudInstance
 from shoal.controllers.node_scaling.figures import start_times
 from shoal.controllers.node_scaling.launches import Launches, Types
 from shoal.controllers.node_scaling.parts import ScalingParts
@@ -62,8 +61,8 @@ class ClaimSteps:
         soonest: list[float] = []
         groups: dict[str, list[NodeClaim]] = {}
         for claim in claims:
-            if not claim.is_deleting:
-                groups.setdefault(claim.group, []).append(claim)
+            groups.setdefault(claim.group, []).append(claim)
+        requested = {each.tags.get(GROUP_TAG) for each in instances.values()}
         launched: set[str] = set()
         for claim in claims:
             node = nodes.get(claim.provider_id) if claim.provider_id else None
@@ -79,7 +78,8 @@ class ClaimSteps:
                 if claim.pool in paused or claim.group in launched:
                     continue
                 launched.add(claim.group)
-                again_s = await self._launches.launch(groups[claim.group], types)
+                is_requested = claim.group in requested
+                again_s = await self._launches.launch(groups[claim.group], types, is_requested=is_requested)
             elif decision.step is ClaimStep.GIVE_UP and claim.pool in paused:
                 again_s = None
             else:
@@ -162,8 +162,7 @@ class ClaimSteps:
 
     async def _give_up(self, claim: NodeClaim, why: str) -> None:
         """The next plan takes another offering."""
-        if claim.has(LAUNCHED):
-            self._failures.note_failure(claim.offering, self._context.clock.seconds())
+        self._failures.note_failure(claim.offering, self._context.clock.seconds())
         self._say(claim, "GivenUp", f"{why}; another offering is tried", is_normal=False)
         await self._writer.delete(claim)
         self._observer.removed(claim.pool, "given up")
