@@ -298,6 +298,14 @@ BAD_FILES = {
         "apiVersion: v1\nkind: Node\nmetadata: {name: '--all'}",
         'f: document 1 (Node --all): metadata.name: "--all" contains -, which no name has',
     ),
+    "a prefix of names that a shell would run": (
+        "apiVersion: v1\nkind: Node\nmetadata: {generateName: 'evil$(id>pwn)-'}",
+        'f: document 1 (Node evil$(id>pwn)-*): metadata.generateName: "evil$(id>pwn)-" contains $, which no name has',
+    ),
+    "a prefix of names with a slash": (
+        "apiVersion: v1\nkind: Node\nmetadata: {generateName: a/b-}",
+        'f: document 1 (Node a/b-*): metadata.generateName: "a/b-" contains a blank or a slash',
+    ),
     "a name that is a number": (
         "apiVersion: v1\nkind: Node\nmetadata: {name: 7}",
         "f: document 1 (Node): metadata.name: expected text, got a whole number (7); put it in quotes",

@@ -40,6 +40,12 @@ class Provider:
         self.refuses_to_increase = False
         self.loses_answers_of = ""
         self.drops_requests_of = ""
+        self.refuses = ""
+        self.late: list[tuple[str, int]] | None = None
+        """Increases that are carried out after their answer is lost, if it is a list."""
+        self.lists_deleted = False
+        """Deleted instances stay listed as running, and each request lowers the target."""
+        self.price = 98.32
         self.fails_instances = False
         self.taints = b""
         self.requests: list[str] = []
@@ -68,6 +74,9 @@ class Provider:
             case "NodeGroupIncreaseSize":
                 if self.refuses_to_increase:
                     raise _RefusalError(grpc.StatusCode.UNKNOWN, "no more machines")
+                if self.late is not None:
+                    self.late.append((request.id, request.delta))
+                    raise _RefusalError(grpc.StatusCode.DEADLINE_EXCEEDED, "no answer")
                 self.groups[request.id].target += request.delta
                 return pb.NodeGroupIncreaseSizeResponse()
             case "NodeGroupDecreaseTargetSize":
@@ -78,16 +87,23 @@ class Provider:
             case "NodeGroupDeleteNodes":
                 group = self.groups[request.id]
                 for node in request.nodes:
-                    del group.instances[node.providerID]
+                    if not self.lists_deleted:
+                        del group.instances[node.providerID]
                     group.target -= 1
                 return pb.NodeGroupDeleteNodesResponse()
             case "NodeGroupTemplateNodeInfo" if self.has_templates:
                 return pb.NodeGroupTemplateNodeInfoResponse(nodeBytes=self._node(self.groups[request.id]))
             case "PricingNodePrice" if self.has_prices:
-                return pb.PricingNodePriceResponse(price=98.32)
+                return pb.PricingNodePriceResponse(price=self.price)
             case "Refresh":
                 return pb.RefreshResponse()
         raise _RefusalError(grpc.StatusCode.UNIMPLEMENTED, "not implemented")
+
+    def answered(self, method: str, request: Any) -> Message:
+        is_of_unknown_group = isinstance(getattr(request, "id", None), str) and request.id not in self.groups
+        if method == self.refuses or is_of_unknown_group:
+            raise _RefusalError(grpc.StatusCode.UNKNOWN, f"{method} is refused")
+        return self.answer(method, request)
 
     def _node(self, group: ProviderGroup) -> bytes:
         """A Node in the encoding of Kubernetes."""
@@ -129,7 +145,7 @@ def _handler(provider: Provider, name: str) -> Callable[[Message, grpc.aio.Servi
             provider.drops_requests_of = ""
             await context.abort(grpc.StatusCode.UNAVAILABLE, "no connection")
         try:
-            answer = provider.answer(name, request)
+            answer = provider.answered(name, request)
         except _RefusalError as refusal:
             await context.abort(refusal.code, refusal.words)
         if provider.acts_at_once:

@@ -64,8 +64,11 @@ class ScriptedCloud:
         self.after_create: Fault = lambda _: None
         self.requests: list[InstanceRequest] = []
         self.most_instances = 0
+        self.catalogue_reads = 0
+        """One for each pool and pass that looks at everything."""
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
+        self.catalogue_reads += 1
         return await self.inner.instance_types(pool)
 
     async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:

@@ -317,6 +317,17 @@ def test_serving_costs_needs_a_history(tmp_path: Path, capsys: pytest.CaptureFix
     assert "--cost-port: needs a history; name a folder with --history" in capsys.readouterr().err
 
 
+def test_a_ledger_that_is_shorter_than_the_month_of_an_enforced_budget_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "prices.yaml").write_text("budgets: [{team: red, perMonth: 10, enforce: spent}]\n")
+    sources = ["--history", str(tmp_path / "history"), "--prices", str(tmp_path / "prices.yaml")]
+    assert main(["run", *sources, "--history-retention", "ledger=7d"]) == 2
+    error = capsys.readouterr().err
+    assert "--history-retention: ledger: is shorter than a month, and the budget of team red is enforced" in error
+    assert "write ledger=32d or more" in error
+
+
 def test_the_size_of_a_job_is_that_of_the_advice(costs: Costs) -> None:
     arguments = ("size", "--job", "lab/=note", "--history", str(costs.folder), *DAY)
     assert main([*arguments]) == 0

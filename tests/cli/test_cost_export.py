@@ -15,11 +15,14 @@ import pytest
 from shoal.cli.main import main
 from shoal.cost.records import BrokenDevice, DeviceShare, Holder, Holding, Machine, MachineCondition, Span, Wait
 from shoal.store.history.file_targets import file_target
-from shoal.store.history.history import open_history
-from shoal.store.history.ledger import LedgerChanges
+from shoal.store.history.history import UsageHistory, open_history
+from shoal.store.history.ledger import Ledger, LedgerChanges
+from shoal.store.history.ledger_files import export_days
+from shoal.store.history.memory_tables import MemoryTables
 from shoal.store.history.sample_blocks import METRICS
 from shoal.store.history.samples import DAY_MS, DeviceSample
-from shoal.units.calendar_windows import HOUR_MS
+from shoal.store.history.tables import StoredRow, Table
+from shoal.units.calendar_windows import HOUR_MS, TimeWindow
 from shoal.units.errors import UserError
 
 START = 1_793_232_000_000
@@ -112,6 +115,44 @@ def test_writing_again_gives_the_same_files(folder: Path) -> None:
     assert _export(folder, str(folder / "out"), "--window", "2026-10-29T12:00:00Z,2026-10-29T13:00:00Z") == 0
     assert _export(folder, str(folder / "out")) == 0
     assert {path: path.read_bytes() for path in (folder / "out").rglob("*") if path.is_file()} == before
+
+
+def test_an_export_after_a_deletion_keeps_the_files_of_days_that_were_complete(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    assert _export(folder, str(folder / "out")) == 0
+    before = (folder / "out/holdings/day=2026-10-29/holdings.parquet").read_bytes()
+    history = open_history(folder / "history")
+    history.ledger.delete_before(START + 27 * HOUR_MS)
+    history.ledger.write(LedgerChanges(START + 50 * HOUR_MS))
+    history.close()
+    assert _export(folder, str(folder / "out")) == 0
+    assert (folder / "out/holdings/day=2026-10-29/holdings.parquet").read_bytes() == before
+    assert [row["uid"] for row in _read(folder / "out", "holdings", DAYS[1])] == ["u1", "u2"]
+    assert [row["uid"] for row in _read(folder / "out", "holdings", "2026-10-31")] == ["u2"]
+
+
+class RecordedMeanwhile(MemoryTables):
+    """A pod is recorded whenever nodes are read."""
+
+    def overlapping(self, table: Table, start_ms: int, end_ms: int) -> Iterator[StoredRow]:
+        if table == "machine":
+            self.record(f"u{len(self.of_tenant('holding', 'lab'))}")
+        return super().overlapping(table, start_ms, end_ms)
+
+    def record(self, uid: str) -> None:
+        held = Holding(Holder(f"of-{uid}", "lab"), "m", START, START, None, (DeviceShare("g0"),))
+        Ledger(self).write(LedgerChanges(START + HOUR_MS, holdings={uid: held}))
+
+
+def test_an_export_while_pods_are_recorded_has_each_pod_under_its_own_uid() -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    tables = RecordedMeanwhile()
+    Ledger(tables).write(LedgerChanges(START))
+    tables.record("u0")
+    found: dict[str, bytes] = {}
+    export_days(UsageHistory(tables), TimeWindow(START, START + HOUR_MS), found.__setitem__)
+    rows = parquet.read_table(io.BytesIO(found["holdings/day=2026-10-29/holdings.parquet"]), partitioning=None)
+    assert [(row["uid"], row["pod"]) for row in rows.to_pylist()] == [("u0", "of-u0")]
 
 
 def test_a_window_before_the_history_has_no_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,8 +126,8 @@ def test_node_scaling_needs_a_cloud_and_a_cloud_the_name_of_the_cluster(capsys: 
     ("arguments", "words"),
     [
         (["cluster-api"], "--cloud-cluster: Cluster API needs the Cluster whose machines are scaled"),
-        (["cluster-api", "--cloud-cluster", "/training"], "as in --cloud-cluster default/training"),
-        (["cluster-api", "--cloud-cluster", "training", "--cloud-kubeconfig", "/nowhere"], "/nowhere"),
+        (["cluster-api", "--cloud-cluster", "training"], "as in --cloud-cluster default/training"),
+        (["cluster-api", "--cloud-cluster", "default/training", "--cloud-kubeconfig", "/nowhere"], "/nowhere"),
         (["external-grpc"], "--cloud-config: the provider's address is missing"),
         (["external-grpc", "--cloud-config", "/nowhere"], "/nowhere cannot be read: No such file or directory"),
         (["aws", "--cloud-config", "/nowhere"], "only the cloud external-grpc has this file"),

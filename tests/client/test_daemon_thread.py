@@ -44,3 +44,18 @@ def test_an_error_of_a_computation_is_raised_where_its_result_is_awaited() -> No
 
     with pytest.raises(ValueError, match="seven"):
         asyncio.run(work())
+
+
+class _Ended(BaseException):
+    """What is no Exception, as a fault in an extension module."""
+
+
+def test_the_thread_goes_on_after_a_computation_that_ends_with_a_base_exception() -> None:
+    def end() -> None:
+        raise _Ended
+
+    thread = DaemonThread("test")
+    first, second = thread.submit(end), thread.submit(int, "7")
+    with pytest.raises(_Ended):
+        first.result(PATIENCE_S)
+    assert second.result(PATIENCE_S) == 7

@@ -24,7 +24,7 @@ from shoal.autoscale.nodes.pools import NodePool
 from shoal.client.kind import Kind
 from shoal.cloud.cluster_api import ClusterApiCloud
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
-from shoal.cloud.machine_groups import LAUNCHES
+from shoal.cloud.machine_groups import LAUNCHES, MOST
 from shoal.cloud.port import GROUP_TAG, InstanceRequest, NoCapacityError, ThrottledError
 from shoal.units.errors import UserError
 
@@ -178,7 +178,6 @@ WRONG = {
     "no quantity": ({"capacity.cluster-autoscaler.kubernetes.io/memory": "much"}, "is no quantity"),
     "no label": ({"capacity.cluster-autoscaler.kubernetes.io/labels": "gpu"}, "is no list of key=value"),
     "no taint": ({"capacity.cluster-autoscaler.kubernetes.io/taints": "gpu:Never"}, "is no list of key=value:effect"),
-    "no account": ({LAUNCHES: "[]"}, "was changed by others"),
 }
 
 
@@ -208,3 +207,90 @@ async def test_without_cluster_api_the_message_says_what_to_do(tmp_path: Path) -
         with pytest.raises(UserError, match="does not serve Machines") as found:
             await cloud.instances()
         assert "--cloud-kubeconfig" in (found.value.fix or "")
+
+
+@virtual
+async def test_an_account_that_cannot_be_read_is_an_error_and_no_machine_counts_as_gone(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, _, cluster):
+        await cluster.create(DEPLOYMENTS, machine_deployment("first", annotations={LAUNCHES: "[]"}))
+        with pytest.raises(UserError, match="was changed by others"):
+            await cloud.instances()
+
+
+@pytest.mark.parametrize("key", ["shoal.dev/price-per-hour", MOST])
+def test_the_machines_of_a_group_that_offers_nothing_more_stay(tmp_path: Path, key: str) -> None:
+    @virtual
+    async def story() -> None:
+        async with _cloud(tmp_path) as (cloud, controller, cluster):
+            await cluster.create(DEPLOYMENTS, machine_deployment("first"))
+            made = await cloud.create(_request("one", 2))
+            value = None if key == MOST else "98,32"
+            await cluster.patch(DEPLOYMENTS, "first", {"metadata": {"annotations": {key: value}}})
+            assert await cloud.instances() == made
+            assert await cloud.instance_types(NodePool("gpu")) == ()
+            await cloud.delete([each.id for each in made])
+            assert len(controller.removed) == 2
+
+    story()
+
+
+@virtual
+async def test_a_launch_takes_a_group_whose_taints_and_machine_the_plan_has_seen(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, _, cluster):
+        tainted = {"capacity.cluster-autoscaler.kubernetes.io/taints": "dedicated=team-a:NoSchedule"}
+        smaller = {"capacity.cluster-autoscaler.kubernetes.io/cpu": "96"}
+        await cluster.create(DEPLOYMENTS, machine_deployment("aaa", annotations=tainted))
+        await cluster.create(DEPLOYMENTS, machine_deployment("bbb", most=1))
+        await cluster.create(DEPLOYMENTS, machine_deployment("ccc", annotations=smaller))
+        (made,) = await cloud.create(_request("one"))
+        assert made.id.startswith("default/bbb/")
+        with pytest.raises(NoCapacityError, match="bbb has 1 of at most 1"):
+            await cloud.create(_request("other"))
+
+
+@virtual
+async def test_a_pool_whose_provider_makes_no_machines_is_not_used(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, controller, cluster):
+        controller.acts_at_once = False
+        await cluster.create(POOLS, machine_deployment("first", replicas=2))
+        assert await cloud.instance_types(NodePool("gpu")) == ()
+        with pytest.raises(NoCapacityError):
+            await cloud.create(_request("one"))
+        assert (await cluster.get(POOLS, "first"))["spec"]["replicas"] == 2
+
+
+@virtual
+async def test_places_that_others_take_away_with_their_replicas_are_forgotten(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, controller, cluster):
+        await cluster.create(DEPLOYMENTS, machine_deployment("first"))
+        await cloud.create(_request("one", 2))
+        await cluster.patch(DEPLOYMENTS, "first", {"spec": {"replicas": 1}})
+        await controller.act()
+        assert len(await cloud.instances()) == 1
+        (made,) = await cloud.create(_request("two"))
+        assert made.tags[GROUP_TAG] == "two"
+        assert (await cluster.get(DEPLOYMENTS, "first"))["spec"]["replicas"] == 2
+
+
+@virtual
+async def test_a_machine_that_drains_keeps_its_place_and_its_id(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, controller, cluster):
+        await cluster.create(DEPLOYMENTS, machine_deployment("first"))
+        (made,) = await cloud.create(_request("one"))
+        name = made.provider_id.removeprefix("test:///")
+        await cluster.patch(MACHINES, name, {"metadata": {"finalizers": ["machine.cluster.x-k8s.io"]}})
+        await cluster.delete(MACHINES, name)
+        await controller.act()
+        (listed,) = await cloud.instances()
+        assert (listed.provider_id, listed.state) == (made.provider_id, "stopping")
+
+
+@virtual
+async def test_while_machines_are_replaced_none_is_removed(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, controller, cluster):
+        await cluster.create(DEPLOYMENTS, machine_deployment("first"))
+        (made,) = await cloud.create(_request("one"))
+        for current in (0, 1):
+            await cluster.patch(DEPLOYMENTS, "first", {"status": {"replicas": 1, "upToDateReplicas": current}})
+            await cloud.delete([made.id])
+            assert len(controller.removed) == current

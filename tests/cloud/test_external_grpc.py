@@ -53,8 +53,9 @@ def _decoded(data: bytes) -> Obj:
 
 @pytest.mark.parametrize("guarantee", GUARANTEES, ids=lambda each: each.__name__)
 async def test_the_port_is_kept(tmp_path: Path, guarantee: Callable[[CloudUnderTest], Awaitable[None]]) -> None:
-    async with _cloud(tmp_path) as (cloud, _, _):
+    async with _cloud(tmp_path) as (cloud, provider, _):
         await guarantee(CloudUnderTest(cloud, pool_of(TYPE), _request("many", 4, "zone-b")))
+        assert all(len(group.instances) == group.target <= group.most for group in provider.groups.values())
 
 
 @pytest.mark.parametrize("lost", ["NodeGroupIncreaseSize", "NodeGroupNodes"])
@@ -177,6 +178,81 @@ async def test_the_account_of_another_process_is_not_overwritten(tmp_path: Path)
             await cloud.create(_request("one"))
         await calls.close()
     assert provider.groups["first"].target == 0
+
+
+async def test_a_machine_that_came_after_it_was_given_up_is_deleted(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, _):
+        provider.acts_at_once = False
+        await cloud.create(_request("one"))
+        provider.drops_requests_of = "NodeGroupDecreaseTargetSize"
+        with pytest.raises(TemporaryError):
+            await cloud.delete([each.id for each in await cloud.instances()])
+        provider.act()
+        assert await cloud.instances() == ()
+        group = provider.groups["first"]
+        assert (group.target, group.instances) == (0, {})
+
+
+async def test_a_request_that_is_carried_out_late_is_not_repeated_at_once_and_its_surplus_ends(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, cluster):
+        provider.late = []
+        with pytest.raises(TemporaryError):
+            await cloud.create(_request("one", 2))
+        with pytest.raises(ThrottledError, match="no answer yet"):
+            await cloud.create(_request("one", 2))
+        late, provider.late = list(provider.late), None
+        # Another process does not know when the request was made.
+        other = _client(cloud._calls, cluster)
+        made = await other.create(_request("one", 2))
+        for group, count in late:
+            provider.groups[group].target += count
+        provider.act()
+        assert {each.id for each in await other.instances()} == {each.id for each in made}
+        assert len(provider.groups["first"].instances) == 2
+
+
+async def test_an_accepted_deletion_is_requested_once(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, _):
+        first, *others = await cloud.create(_request("one", 3))
+        provider.lists_deleted = True
+        await cloud.delete([first.id])
+        for _ in range(3):
+            assert [each.id for each in await cloud.instances()] == [each.id for each in others]
+        assert provider.groups["first"].target == 2
+        assert provider.requests.count("NodeGroupDeleteNodes") == 1
+
+
+async def test_a_group_that_is_gone_or_refuses_does_not_stop_the_others(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, _):
+        (kept,) = await cloud.create(_request("one"))
+        (other,) = await cloud.create(_request("other", zone="zone-b"))
+        provider.refuses = "NodeGroupDeleteNodes"
+        await cloud.delete([other.id])
+        assert [each.id for each in await cloud.instances()] == [kept.id]
+        provider.refuses = ""
+        gone = provider.groups.pop("first")
+        (listed,) = await cloud.instances()
+        assert (listed.provider_id, listed.state) == (kept.provider_id, "pending")
+        assert provider.groups["second"].instances == {}
+        provider.groups["first"] = gone
+        assert [each.state for each in await cloud.instances()] == ["running"]
+
+
+@pytest.mark.parametrize("price", [float("nan"), float("inf"), -1.0])
+async def test_a_price_that_is_none_is_reported(tmp_path: Path, price: float, caplog: pytest.LogCaptureFixture) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, _):
+        provider.price = price
+        assert await cloud.instance_types(NodePool("gpu")) == ()
+    assert "the price of its machines is not known" in caplog.text
+
+
+async def test_groups_whose_labels_differ_are_no_offerings_of_one_type(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, _):
+        provider.groups["second"].labels = {**provider.groups["second"].labels, "team": "x"}
+        (one,) = await cloud.instance_types(NodePool("gpu"))
+        assert [each.zone for each in one.offerings] == ["zone-a"]
+        with pytest.raises(NoCapacityError):
+            await cloud.create(_request("one", zone="zone-b"))
 
 
 async def test_the_table_describes_machines_where_the_provider_does_not(tmp_path: Path) -> None:

@@ -120,6 +120,17 @@ def test_a_rate_card_charges_hours_at_the_most_special_rate_and_the_platform_has
     assert _amounts(_rows(), ChargePolicy("rate-card", rate_card=card)) == {"a": 60, "b": 20, "": -40}
 
 
+def test_a_group_may_contain_any_character() -> None:
+    machine = Machine("m", 0, devices=("g0",), model="H\x1f100")
+    holder = Holder("p", "n", job="a\x1fb\x1f1\x1f0\x1fq", queue="\x1fq\x1f")
+    held = Holding(holder, "m", 0, 0, None, (DeviceShare("g0"),))
+    period = whole_period(TimeWindow(0, HOUR_MS))
+    rows = statement(
+        Records((machine,), (held,)), {"m": constant(Decimal(4))}, period, charged_dimension(dimension("job"))
+    )
+    assert _amounts(rows, ChargePolicy(refunds_preempted=True)) == {"n/a\x1fb\x1f1\x1f0\x1fq": 4, "": 0}
+
+
 def test_a_model_without_a_rate_is_asked_for() -> None:
     with pytest.raises(UserError, match=r"rateCard: \[\{model: H100"):
         charges(_rows(), ChargePolicy("rate-card", rate_card=(CardRate(per_gpu_hour=Decimal(1), model="T4"),)))

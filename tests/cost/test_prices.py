@@ -15,7 +15,8 @@ from shoal.cost.prices.commitments import blended, hourly_price
 from shoal.cost.prices.machine_prices import decision_rate, machine_prices, missing_note
 from shoal.cost.prices.on_premises import per_gpu_hour
 from shoal.cost.prices.price_file import PriceFile, Reservation, SavingsPlan, read_price_file
-from shoal.cost.records import Machine
+from shoal.cost.records import Machine, Records
+from shoal.cost.statement import dimension, statement, total, whole_period
 from shoal.units.calendar_windows import HOUR_MS, TimeWindow
 from shoal.units.errors import UserError, Where
 
@@ -60,7 +61,7 @@ def test_a_price_with_a_day_holds_from_that_day_and_the_list_price_before() -> N
 
 def test_an_unknown_instance_type_is_asked_for_and_not_guessed() -> None:
     found = machine_prices([Machine("n1", 0, instance_type="dgx-h100", model="H100-SXM5-80GB")], PriceFile(), TODAY)
-    assert not found.rates
+    assert not found.by_machine
     with pytest.raises(UserError, match=r"dgx-h100.*machines: \[\{instanceType: dgx-h100, perHour: AMOUNT\}\]"):
         found.check(Where(path="--prices"))
 
@@ -195,7 +196,7 @@ def test_machines_without_a_price_are_named_together_by_what_is_missing() -> Non
     odd = [Machine(f"n{at}", 0, instance_type="odd") for at in range(10)]
     box = Machine("box", 0, capacity="spot", instance_type="p5.48xlarge")
     found = machine_prices([P5, *odd, box], PriceFile(), TODAY)
-    assert list(found.rates) == ["n"]
+    assert list(found.curves()) == ["n"]
     note = missing_note(found.unknown)
     assert "nodes n0, n1, n2, n3, n4, n5, n6, n7 and 2 more (odd, has no price)" in note
     assert "node box (spot p5.48xlarge, has no price)" in note
@@ -206,10 +207,41 @@ def test_machines_without_a_price_are_named_together_by_what_is_missing() -> Non
     assert missing_note([]) == ""
 
 
+def test_a_name_that_is_used_again_costs_what_each_of_its_nodes_costs() -> None:
+    file = _file(machines=[{"instanceType": "small", "perHour": 1}, {"instanceType": "large", "perHour": 100}])
+    small = Machine("n", 0, 10 * HOUR_MS, "small", devices=("g",))
+    large = Machine("n", 10 * HOUR_MS, None, "large", devices=("h",))
+    window = TimeWindow(0, 20 * HOUR_MS)
+    for machines in ([small, large], [large, small]):
+        found = billing(machines, machine_prices(machines, file, TODAY), file, window)
+        assert found.invoice(machines, window) == 10 + 1000
+        assert [found.curves["n"].rate(hour * HOUR_MS) for hour in (0, 9, 10, 19)] == [1, 1, 100, 100]
+        rows = statement(Records(tuple(machines)), found.curves, whole_period(window), dimension("node"))
+        assert total(rows) == 1010
+
+
+def test_commitments_cover_the_nodes_of_their_type_also_where_a_name_is_used_again() -> None:
+    file = _file(
+        machines=[{"instanceType": "small", "perHour": 1}, {"instanceType": "large", "perHour": 100}],
+        reservations=[
+            {"name": "r", "instanceType": "large", "count": 1, "perHour": 60, "from": "1970-01-01T10:00:00Z"}
+        ],
+    )
+    machines = [
+        Machine("n", 0, 5 * HOUR_MS, "small"),
+        Machine("n", 5 * HOUR_MS, 15 * HOUR_MS, "large"),
+        Machine("n", 15 * HOUR_MS, None, "small"),
+    ]
+    window = TimeWindow(0, 15 * HOUR_MS)
+    found = billing(machines, machine_prices(machines, file, TODAY), file, window)
+    assert [found.curves["n"].rate(hour * HOUR_MS) for hour in (0, 5, 10, 15)] == [1, 100, 60, 1]
+    assert found.invoice(machines, window) == 5 * 1 + 5 * 100 + 5 * 60
+
+
 def test_a_name_of_which_an_earlier_node_has_no_price_is_left_out_as_a_whole() -> None:
     before = Machine("n", 0, 10, instance_type="odd")
     found = machine_prices([before, msgspec.structs.replace(P5, start_ms=10)], PriceFile(), TODAY)
-    assert found.rates == {}
+    assert found.by_machine == {}
     assert found.unknown[0].machines == ("n",)
 
 

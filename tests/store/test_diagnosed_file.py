@@ -21,8 +21,12 @@ PLANTED = "PLANTEDzq8vK2mPx9LtR4wN"
 def test_values_of_variables_and_former_configurations_are_notwritten_bundle(tmp_path: Path) -> None:
     pod = running("train")
     pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": PLANTED, "a": "b"}
+    pod["metadata"]["annotations"]["tool.example/former"] = json.dumps({"env": [{"name": "HF", "value": PLANTED}]})
     pod["metadata"]["managedFields"] = [{"manager": PLANTED}]
-    pod["spec"]["containers"][0] |= {"env": [{"name": "HF", "value": PLANTED}], "args": [f"--token={PLANTED}"]}
+    pod["spec"]["containers"][0] |= {
+        "env": [{"name": "HF", "value": PLANTED}],
+        "args": [f"--token={PLANTED}", "--api-key", PLANTED],
+    }
     log = {"team/train": f"Authorization: Bearer {PLANTED}\n"}
     found, logs = read_diagnosed_file(written_bundle(tmp_path, DiagnosedObjects([pod]), log))
     assert PLANTED not in json.dumps([found.objects, logs])

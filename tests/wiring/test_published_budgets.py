@@ -48,11 +48,13 @@ def run(cluster: SmallCluster, part: Coroutine[Any, Any, None]) -> None:
     cluster.tasks.append(asyncio.ensure_future(part))
 
 
-async def figures(cluster: SmallCluster, folder: Path, file: PriceFile) -> PriceFigures:
+def figures(cluster: SmallCluster, folder: Path, file: PriceFile) -> PriceFigures:
     context = cluster.context()
-    context.informers.of(NAMESPACES)
-    await context.informers.of(NAMESPACES).synced()
     return PriceFigures(context, CostSettings(file), folder, list, list, publisher=BudgetPublisher(context, SPACE))
+
+
+async def is_published(cluster: SmallCluster) -> bool:
+    return any(one["metadata"]["name"] == "shoal-budgets" for one in await cluster.all(CONFIG_MAPS, SPACE))
 
 
 @virtual
@@ -65,7 +67,7 @@ async def test_the_budget_of_a_namespace_reaches_admission_with_what_was_spent(t
         await cluster.pass_time(2 * 3600)
         watched = WatchedCostBudgets(cluster.context(), SPACE)
         run(cluster, watched.run())
-        found = await figures(cluster, tmp_path / "history", FILE)
+        found = figures(cluster, tmp_path / "history", FILE)
         run(cluster, found.run())
         await cluster.until(lambda: watched.now.is_refusing)
         refused = watched.now.refusal(BudgetOwner("red", "lab"), cluster.clock.seconds())
@@ -78,11 +80,25 @@ async def test_the_budget_of_a_namespace_reaches_admission_with_what_was_spent(t
 
 
 @virtual
+async def test_the_first_report_of_a_recorder_that_starts_has_the_budgets_of_teams(tmp_path: Path) -> None:
+    recorded(tmp_path / "history")
+    async with small_cluster(tmp_path) as cluster:
+        annotations = {"shoal.dev/budget-per-month": "9.99", "shoal.dev/budget-enforced": "spent"}
+        labels = {"shoal.dev/team": "red"}
+        await cluster.create(NAMESPACES, {"metadata": {"name": "lab", "labels": labels, "annotations": annotations}})
+        file = PriceFile(machines=FILE.machines, budgets=(Budget(queue="q", per_month=Decimal(5), enforce="spent"),))
+        run(cluster, figures(cluster, tmp_path / "history", file).run())
+        await cluster.until(lambda: is_published(cluster))
+        report = json.loads((await cluster.get(CONFIG_MAPS, "shoal-budgets", SPACE))["data"]["budgets.json"])
+        assert [one["name"] for one in report["budgets"]] == ["q", "red"]
+
+
+@virtual
 async def test_without_an_enforced_budget_nothing_is_written(tmp_path: Path) -> None:
     recorded(tmp_path / "history")
     async with small_cluster(tmp_path) as cluster:
         file = PriceFile(machines=FILE.machines, budgets=(Budget(team="red", per_month=Decimal(1)),))
-        found = await figures(cluster, tmp_path / "history", file)
+        found = figures(cluster, tmp_path / "history", file)
         run(cluster, found.run())
         await cluster.until(lambda: bool(found.figures.budgets))
         with pytest.raises(NotFoundError):
@@ -97,7 +113,7 @@ async def test_a_node_without_a_price_counts_nothing_and_is_named_in_the_log(
     caplog.set_level(logging.WARNING)
     async with small_cluster(tmp_path) as cluster:
         budget = Budget(team="red", per_month=Decimal(5), enforce="spent")
-        found = await figures(cluster, tmp_path / "history", PriceFile(machines=FILE.machines, budgets=(budget,)))
+        found = figures(cluster, tmp_path / "history", PriceFile(machines=FILE.machines, budgets=(budget,)))
         run(cluster, found.run())
         await cluster.until(lambda: bool(found.figures.budgets))
         report = json.loads((await cluster.get(CONFIG_MAPS, "shoal-budgets", SPACE))["data"]["budgets.json"])

@@ -8,12 +8,16 @@ from pathlib import Path
 from build.small_clusters import small_cluster
 from build.virtual_time import virtual
 from shoal.cost.cost_settings import CostSettings
-from shoal.cost.prices.price_file import Budget, MachinePrice, PriceFile
+from shoal.cost.prices.price_file import Budget, MachinePrice, OnPremises, PriceFile
 from shoal.cost.records import DeviceShare, Holder, Holding, Machine
 from shoal.store.history.budget_reader import read_budgets
-from shoal.store.history.history import open_history
-from shoal.store.history.ledger import LedgerChanges
+from shoal.store.history.history import open_history, read_history
+from shoal.store.history.ledger import Ledger, LedgerChanges
+from shoal.store.history.sample_blocks import METRICS
+from shoal.store.history.sample_reader import SampleReader
+from shoal.store.history.samples import DeviceSample, Samples
 from shoal.units.calendar_windows import HOUR_MS
+from shoal.units.errors import UserError
 from shoal.wiring.served_costs import PriceFigures
 
 START = 1_793_491_200_000
@@ -41,6 +45,51 @@ def test_budgets_are_those_of_the_month_of_the_last_record(tmp_path: Path) -> No
     assert round(red.forecast) == 120 * 30
     assert (lab.subject, lab.state) == ("namespace lab", "kept")
     assert read_budgets(tmp_path, CostSettings(), 0).lines == []
+
+
+def test_budgets_do_not_depend_on_another_source_of_samples(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    expected = read_budgets(tmp_path, CostSettings(FILE), 0).lines
+    asked: list[Ledger] = []
+
+    def reader(ledger: Ledger) -> SampleReader:
+        asked.append(ledger)
+        raise UserError("the token cannot be read")
+
+    assert read_budgets(tmp_path, CostSettings(FILE), 0, reader).lines == expected
+    assert asked == []
+
+
+def test_power_is_read_only_where_a_price_depends_on_it(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    history = open_history(tmp_path)
+    history.samples.add(START, [DeviceSample("g0", [700.0 if one == "power" else None for one in METRICS])])
+    history.samples.compact(START + 2 * HOUR_MS)
+    history.close()
+    asked: list[Ledger] = []
+
+    def reader(ledger: Ledger) -> SampleReader:
+        asked.append(ledger)
+        return Samples(read_history(tmp_path).tables, ledger)
+
+    for watts in (Decimal(1000), None):
+        own = OnPremises(
+            model="H100-SXM5-80GB", purchase=Decimal(0), years=Decimal(1), per_kwh=Decimal(10), watts=watts
+        )
+        file = PriceFile(on_premises=(own,), budgets=FILE.budgets)
+        (red, _) = read_budgets(tmp_path, CostSettings(file), 0, reader).lines
+        assert red.spent == (240 if watts else 168)
+        assert len(asked) == (0 if watts else 1)
+
+
+def test_a_month_of_which_a_part_was_deleted_says_that_more_was_spent(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    assert read_budgets(tmp_path, CostSettings(FILE), 0).notes() == []
+    history = open_history(tmp_path)
+    history.ledger.delete_before(START + 12 * HOUR_MS)
+    history.close()
+    (note,) = read_budgets(tmp_path, CostSettings(FILE), 0).notes()
+    assert "the history before 2026-11-01T12:00:00Z is deleted" in note
 
 
 @virtual

@@ -29,7 +29,8 @@ _OF_SHELLS = re.compile(r"^-|[$`;&|<>()\"'\\#*?!~{}]")
 
 
 def check_meta(meta: ObjectMeta, where: Where) -> None:
-    for field, text in (("name", meta.name), ("namespace", meta.namespace)):
+    names = (("name", meta.name), ("namespace", meta.namespace), ("generateName", meta.generate_name))
+    for field, text in names:
         if _CONFUSING.search(text):
             raise UserError(f"{excerpt(text)} contains a blank or a slash", where=where.below(field))
         if found := _OF_SHELLS.search(text):

@@ -38,12 +38,14 @@ def backfill(
 ) -> None:
     """Fill a history from files of kubectl; time that they do not cover stays unknown."""
     from shoal.cli.formats import write
+    from shoal.client.clock import WallClock
     from shoal.store.history.backfill import fill
     from shoal.store.history.history import open_history
     from shoal.store.history.snapshot_files import read_snapshot
 
     checked(output, TEXTS)
-    snapshots = [read_snapshot(path, is_complete=all_namespaces) for path in _paths(files)]
+    now_ms = round(WallClock().seconds() * 1000)
+    snapshots = [read_snapshot(path, now_ms, is_complete=all_namespaces) for path in _paths(files)]
     folder = history_folder(cluster_folder(None)) if history is None else history.expanduser().absolute()
     found = open_history(folder)
     try:

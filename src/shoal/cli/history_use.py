@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from shoal.wiring.run_choice import RunChoice
 
 _LOOPBACK = "127.0.0.1"
+_MONTH_MS = 32 * 24 * 3_600_000
+"""A little more than the longest month."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,12 @@ class HistoryUse:
         if self.history_retention:
             from shoal.store.history.retention_text import read_retention
 
-            retention = read_retention(self.history_retention, Where(path="--history-retention"))
+            where = Where(path="--history-retention")
+            retention = read_retention(self.history_retention, where)
+            enforced = next((one for one in costs.file.budgets if one.enforce), None)
+            if enforced is not None and retention.ledger_ms < _MONTH_MS:
+                what = f"ledger: is shorter than a month, and the budget of {' '.join(enforced.subject)} is enforced"
+                raise UserError(what, where=where, fix="write ledger=32d or more")
         return replace(choice, costs=costs, cost_address=address, alerts=alerts, retention=retention)
 
     def arguments(self) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from shlex import quote as quoted
 from typing import TYPE_CHECKING
 
 from shoal.cli.object_names import kind_called
@@ -54,6 +55,6 @@ def _told(kind: str, key: str, why: str) -> Explanation:
     explanation = Explanation(f"{kind} {key}", "is not valid: Shoal decides nothing about it until it is corrected")
     explanation.add("wrong", why)
     namespace, _, bare = key.rpartition("/")
-    command = f"kubectl edit {kind} {bare}{f' -n {namespace}' if namespace else ''}"
+    command = f"kubectl edit {kind} {quoted(bare)}{f' -n {quoted(namespace)}' if namespace else ''}"
     explanation.add("then", f"correct it with `{command}`; Shoal tries it again when it changes")
     return explanation

@@ -219,8 +219,8 @@ class CloudOptions:
     def _cluster_api(self) -> ClusterApiSettings:
         from shoal.cloud.cluster_api_settings import ClusterApiSettings
 
-        namespace, slash, name = self.cloud_cluster.rpartition("/")
-        if not name or (slash and not namespace):
+        namespace, _, name = self.cloud_cluster.rpartition("/")
+        if not name or not namespace:
             what = "Cluster API needs the Cluster whose machines are scaled"
             raise UserError(what, where=Where(path="--cloud-cluster"), fix="as in --cloud-cluster default/training")
         return ClusterApiSettings(name, namespace)

@@ -47,7 +47,7 @@ def _do(future: Future[R], work: Callable[[], R]) -> None:
         return
     try:
         future.set_result(work())
-    except Exception as fault:  # noqa: BLE001 - raised again where the result is read
+    except BaseException as fault:  # noqa: BLE001 - raised again where the result is read; the thread goes on
         future.set_exception(fault)
 
 

@@ -13,21 +13,22 @@ have to be cloned from templates, which differ by provider.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
+from shoal.api.taints import Taint
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.autoscale.requirements.labels import ZONE_LABEL
 from shoal.client.clock import Clock
 from shoal.client.kind import Kind
 from shoal.client.port import Api, Patch, Select
 from shoal.client.refusals import NotFoundError
 from shoal.client.served import answering
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
-from shoal.cloud.launch_account import Launch, Place, place_text
+from shoal.cloud.group_offers import GroupOffer, types_of, usable
+from shoal.cloud.launch_account import Launch, Place, instances_of, place_text
 from shoal.cloud.machine_groups import (
     LAUNCHES,
     PLACE,
@@ -37,14 +38,15 @@ from shoal.cloud.machine_groups import (
     machine_of,
     new_places,
 )
-from shoal.cloud.port import CloudInstance, InstanceRequest, NoCapacityError, ThrottledError
+from shoal.cloud.port import CloudInstance, InstanceRequest, InstanceState, NoCapacityError, ThrottledError
 from shoal.units.errors import ConflictError, UserError
 
 _log = logging.getLogger("shoal.nodes")
 _GROUP: Final = "cluster.x-k8s.io"
 _DELETE: Final = "cluster.x-k8s.io/delete-machine"
 _CLUSTER_LABEL: Final = "cluster.x-k8s.io/cluster-name"
-_GROUPS: Final = ("machinedeployments", "machinepools")
+_POOLS: Final = "machinepools"
+_GROUPS: Final = ("machinedeployments", _POOLS)
 _MACHINES: Final = "machines"
 _KNOWN_S: Final = 300.0
 _AGAIN_S: Final = 1.0
@@ -65,22 +67,7 @@ class ClusterApiCloud:
         self._reported: dict[str, str] = {}
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
-        zones = pool.requirements.get(ZONE_LABEL)
-        tolerated = {*pool.taints, *pool.startup_taints}
-        found: dict[str, InstanceType] = {}
-        for group in await self._groups():
-            (offering,) = group.type.offerings
-            if not zones.has(offering.zone) or not tolerated.issuperset(group.taints):
-                continue
-            known = found.get(group.type.name)
-            if known is None:
-                found[group.type.name] = group.type
-            elif _is_same_machine(known, group.type):
-                others = [each for each in known.offerings if each != offering]
-                found[group.type.name] = replace(known, offerings=(*others, offering))
-            else:
-                self._report(group.name, f"its machines differ from others of type {group.type.name}: it is left out")
-        return tuple(found.values())
+        return types_of(self._usable(await self._offers(), {*pool.taints, *pool.startup_taints}), pool)
 
     async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
         groups = await self._groups()
@@ -88,7 +75,8 @@ class ClusterApiCloud:
         if group is None:
             group = await self._launch(groups, request)
         listed = await self._instances_of(group, await self._machines())
-        return tuple(each for each in listed if each.id.split("/")[2] == request.token and each.provider_id)
+        own = f"{group.id}/{request.token}"
+        return tuple(each for each in listed if each.id.rpartition("/")[0] == own and each.provider_id)
 
     async def instances(self) -> tuple[CloudInstance, ...]:
         machines = await self._machines()
@@ -96,13 +84,16 @@ class ClusterApiCloud:
         return tuple(sorted(found, key=lambda each: each.id))
 
     async def delete(self, ids: Sequence[str]) -> None:
-        """A machine that does not exist yet is left, because Cluster API might remove another one in its place; the
-        caller asks again. Where no machine came at all, there is no other one.
+        """A machine that does not exist yet is left, because Cluster API might remove another one in its place; so is
+        one of a group whose machines are being replaced. The caller asks again. Where no machine came at all, there is
+        no other one.
         """
         wanted = frozenset(ids)
         machines = await self._machines()
         for each in await self._groups():
             group = each
+            if group.is_rolling_out:
+                continue
             places = await self._places_of(group, machines)
             has_none = not places and not group.outside
             for token, launch in each.launches.items():
@@ -122,6 +113,7 @@ class ClusterApiCloud:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     async def _groups(self) -> list[MachineGroup]:
+        """Raises UserError if the account of a group cannot be read: its machines must not count as gone."""
         found: list[MachineGroup] = []
         for plural in _GROUPS:
             kind = (await self._served()).get(plural)
@@ -131,14 +123,33 @@ class ClusterApiCloud:
                 raw = item.obj()
                 if (raw.get("spec") or {}).get("clusterName") != self._settings.cluster:
                     continue
-                try:
-                    group = group_of(kind, raw)
-                except UserError as error:
-                    self._report(item.name, str(error))
-                    continue
+                group = group_of(kind, raw)
                 if group is not None:
+                    self._report(group.name, group.problem)
                     found.append(group)
         return sorted(found, key=lambda each: (each.namespace, each.name))
+
+    async def _offers(self) -> list[GroupOffer]:
+        groups = await self._groups()
+        return self._offers_of(groups, await self._machines())
+
+    def _offers_of(self, groups: Sequence[MachineGroup], machines: Sequence[ManagedMachine]) -> list[GroupOffer]:
+        with_machines = {(each.namespace, each.group) for each in machines}
+        found = []
+        for group in groups:
+            if group.offer is None:
+                continue
+            if group.kind.plural == _POOLS and group.replicas and (group.namespace, group.name) not in with_machines:
+                self._report(group.name, "its provider makes no Machine objects, so no machine of it can be removed")
+                continue
+            found.append(group.offer)
+        return found
+
+    def _usable(self, offers: Sequence[GroupOffer], taints: Collection[Taint]) -> list[GroupOffer]:
+        fitting, different = usable(offers, taints)
+        for each in different:
+            self._report(each.group, f"its machines differ from others of type {each.type.name}: it is left out")
+        return fitting
 
     async def _machines(self) -> list[ManagedMachine]:
         kind = (await self._served()).get(_MACHINES)
@@ -165,7 +176,7 @@ class ClusterApiCloud:
     async def _places_of(self, group: MachineGroup, machines: Sequence[ManagedMachine]) -> dict[Place, ManagedMachine]:
         """The machines of launches by their places; new machines take theirs."""
         own = [each for each in machines if (each.namespace, each.group) == (group.namespace, group.name)]
-        taken = {each.place: each for each in own if each.place is not None and not each.is_deleting}
+        taken = {each.place: each for each in own if each.place is not None}
         by_name = {each.name: each for each in own}
         kind = (await self._served())[_MACHINES]
         for name, place in new_places(group, own).items():
@@ -179,38 +190,34 @@ class ClusterApiCloud:
 
     async def _instances_of(self, group: MachineGroup, machines: Sequence[ManagedMachine]) -> list[CloudInstance]:
         places = await self._places_of(group, machines)
-        instance_type, zone, capacity_type = group.offering
-        found = []
-        for token, launch in group.launches.items():
-            for place in launch.places:
-                machine = places.get((token, place))
-                found.append(
-                    CloudInstance(
-                        id=_id(group, (token, place)),
-                        provider_id="" if machine is None else machine.provider_id,
-                        instance_type=instance_type,
-                        zone=zone,
-                        capacity_type=capacity_type,
-                        state="running" if machine is not None and machine.provider_id else "pending",
-                        created_s=launch.created_s,
-                        tags=launch.tags,
-                    )
-                )
-        return found
+        left = group.without_lost(places)
+        if left != group:
+            self._report(group.name, "its replicas were lowered by others below the machines of Shoal")
+            group = await self._write(left)
+
+        def found(place: Place) -> tuple[str, InstanceState]:
+            machine = places.get(place)
+            if machine is None or not machine.provider_id:
+                return "", "pending"
+            return machine.provider_id, "stopping" if machine.is_deleting else "running"
+
+        return instances_of(group.launches, found, lambda place: _id(group, place))
 
     # -- writing ------------------------------------------------------------------------------------------------------
 
     async def _launch(self, groups: Sequence[MachineGroup], request: InstanceRequest) -> MachineGroup:
         offering = request.instance_type, request.zone, request.capacity_type
-        fitting = [each for each in groups if each.offering == offering]
-        with_room = [each for each in fitting if each.most is None or each.replicas + request.count <= each.most]
+        offers = self._usable(self._offers_of(groups, await self._machines()), request.taints)
+        named = {each.group for each in offers if each.offering == offering}
+        fitting = [each for each in groups if each.id in named]
+        with_room = [each for each in fitting if each.replicas + request.count <= each.most]
         if not with_room:
             words = "/".join(offering)
             if not fitting:
                 raise NoCapacityError(f"no MachineDeployment or MachinePool offers {words}")
             largest = ", ".join(f"{each.name} has {each.replicas} of at most {each.most}" for each in fitting)
             raise NoCapacityError(f"no room for {request.count} x {words}: {largest}")
-        launch = Launch(request.count, self._clock.seconds(), dict(request.tags))
+        launch = Launch(request.count, self._clock.seconds(), offering, dict(request.tags))
         return await self._write(with_room[0].with_launch(request.token, launch))
 
     async def _delete(self, group: MachineGroup, place: Place, machine: ManagedMachine) -> MachineGroup:
@@ -236,21 +243,12 @@ class ClusterApiCloud:
         return replace(group, version=item.version)
 
     def _report(self, name: str, words: str) -> None:
-        """Once for each state."""
-        if self._reported.get(name) != words:
+        """Once for each state; empty if there is nothing to say."""
+        if self._reported.get(name, "") != words:
             self._reported[name] = words
-            _log.warning("node group %s: %s", name, words)
+            if words:
+                _log.warning("node group %s: %s", name, words)
 
 
 def _id(group: MachineGroup, place: Place) -> str:
-    return f"{group.namespace}/{group.name}/{place_text(place)}"
-
-
-def _is_same_machine(one: InstanceType, other: InstanceType) -> bool:
-    """Whether they differ in their offerings alone."""
-
-    def without(each: InstanceType) -> InstanceType:
-        labels = {key: value for key, value in each.labels.items() if key != ZONE_LABEL}
-        return replace(each, offerings=(), labels=labels)
-
-    return without(one) == without(other)
+    return f"{group.id}/{place_text(place)}"

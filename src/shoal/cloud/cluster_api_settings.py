@@ -8,5 +8,5 @@ import msgspec
 class ClusterApiSettings(msgspec.Struct, frozen=True):
     cluster: str
     """The name of the Cluster object."""
-    namespace: str = ""
-    """That of the Cluster object; empty: all namespaces."""
+    namespace: str
+    """That of the Cluster object."""

@@ -11,15 +11,16 @@ A launch of which the provider reports an instance as failed is taken back as a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from shoal.api.taints import Taint
 from shoal.autoscale.nodes.gpu_instances import type_named
 from shoal.autoscale.nodes.instance_reading import instance_type_of
-from shoal.autoscale.nodes.instance_types import ON_DEMAND, InstanceType
+from shoal.autoscale.nodes.instance_types import ON_DEMAND, InstanceType, Offering
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 from shoal.client.clock import Clock
@@ -37,30 +38,61 @@ from shoal.cloud.external_grpc_account import (
     read_accounts,
 )
 from shoal.cloud.external_grpc_calls import ExternalGrpcCalls, RefusedByProviderError
-from shoal.cloud.launch_account import Launch, Place, place_text
-from shoal.cloud.port import CloudInstance, InstanceRequest, NoCapacityError, ThrottledError
+from shoal.cloud.group_offers import GroupOffer, types_of, usable
+from shoal.cloud.launch_account import Launch, Place, free_places, instances_of, place_text
+from shoal.cloud.port import (
+    ANY_ZONE,
+    CloudInstance,
+    InstanceRequest,
+    InstanceState,
+    NoCapacityError,
+    ThrottledError,
+)
 from shoal.cloud.protos import externalgrpc_pb2 as pb
-from shoal.units.errors import ConflictError, UserError, Where
+from shoal.units.errors import ConflictError, TemporaryError, UserError, Where
+from shoal.units.visible_text import visible
 
 _log = logging.getLogger("shoal.nodes")
 _BOOT_S: Final = 300.0
 _KNOWN_S: Final = 300.0
 _AGAIN_S: Final = 1.0
-_ANY_ZONE: Final = "default"
+_UNCERTAIN_S: Final = 120.0
+_MOST_PRICE: Final = 1e6
 DecodeNode = Callable[[bytes], Mapping[str, Any]]
 """The object in the encoding of Kubernetes; raises ValueError."""
 
 
 class _Group(NamedTuple):
-    id: str
+    offer: GroupOffer
     most: int
-    type: InstanceType
-    taints: tuple[Taint, ...]
 
-    @property
-    def offering(self) -> tuple[str, str, str]:
-        (one,) = self.type.offerings
-        return self.type.name, one.zone, one.capacity_type
+
+class _Books:
+    """The accounts of all groups, as the ConfigMap has them."""
+
+    def __init__(self, api: Api, item: Item) -> None:
+        self._api = api
+        self._item = item
+        self.accounts: Accounts = read_accounts((item.obj().get("data") or {}).get(KEY) or "")
+
+    def group_of(self, token: str) -> str | None:
+        return next((key for key, each in self.accounts.items() if token in each.launches), None)
+
+    async def put(self, id_: str, account: GroupAccount) -> None:
+        """At the version that was read."""
+        if self.accounts.get(id_) == account:
+            return
+        accounts = self.accounts | {id_: account}
+        body = {"metadata": {"resourceVersion": str(self._item.version)}, "data": {KEY: accounts_text(accounts)}}
+        try:
+            self._item = await self._api.patch(CONFIG_MAPS, NAMESPACE, NAME, Patch("merge", body))
+        except ConflictError as error:
+            raise ThrottledError(f"the ConfigMap {NAME} was changed meanwhile", _AGAIN_S) from error
+        self.accounts = accounts
+
+
+Instances = Mapping[str, pb.Instance]
+"""By id."""
 
 
 class ExternalGrpcCloud:
@@ -74,65 +106,54 @@ class ExternalGrpcCloud:
         self._decode_node = decode_node
         self._groups: list[_Group] = []
         self._groups_s = float("-inf")
+        self._uncertain_s: dict[str, float] = {}
+        """Until when a request without an answer may still be carried out, by group."""
         self._reported: dict[str, str] = {}
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
-        zones = pool.requirements.get(ZONE_LABEL)
-        tolerated = {*pool.taints, *pool.startup_taints}
-        found: dict[str, InstanceType] = {}
-        for group in await self._known_groups():
-            (offering,) = group.type.offerings
-            if not zones.has(offering.zone) or not tolerated.issuperset(group.taints):
-                continue
-            known = found.get(group.type.name)
-            if known is None:
-                found[group.type.name] = group.type
-            elif known.capacity == group.type.capacity:
-                others = tuple(each for each in known.offerings if each != offering)
-                found[group.type.name] = replace(known, offerings=(*others, offering))
-            else:
-                self._report(group.id, f"its machines differ from others of type {group.type.name}: it is left out")
-        return tuple(found.values())
+        return types_of(await self._usable({*pool.taints, *pool.startup_taints}), pool)
 
     async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
-        item, accounts = await self._accounts()
-        id_ = next((key for key, each in accounts.items() if request.token in each.launches), None)
-        if id_ is None:
-            id_, account = await self._chosen(accounts, request)
-            item = await self._write(item, accounts | {id_: account})
-            accounts[id_] = account
-        account = accounts[id_]
-        missing = account.wanted - await self._calls.target_size(id_)
-        if missing > 0:
-            try:
-                await self._calls.increase(id_, missing)
-            except RefusedByProviderError as error:
-                await self._take_back(item, accounts, id_, request.token)
-                raise NoCapacityError(str(error)) from error
-        item, account, instances = await self._seated(item, accounts, id_)
-        failed = self._failure(account, instances, request.token)
+        books = await self._read()
+        id_ = books.group_of(request.token)
+        try:
+            if id_ is None:
+                id_, account = await self._chosen(books, request)
+                await books.put(id_, account)
+            await self._increase(books, id_)
+            instances = await self._seated(books, id_)
+        except RefusedByProviderError as error:
+            if id_ is not None and request.token in books.accounts[id_].launches:
+                await self._take_back(books, id_, request.token)
+            raise NoCapacityError(str(error)) from error
+        failed = _failure(books.accounts[id_], instances, request.token)
         if failed:
-            await self._take_back(item, accounts, id_, request.token)
+            await self._take_back(books, id_, request.token)
             raise NoCapacityError(failed)
-        listed = await self._listed(id_, account, instances)
+        listed = _listed(books.accounts[id_], instances)
         return tuple(each for each in listed if each.id.rpartition("/")[0] == request.token and each.provider_id)
 
     async def instances(self) -> tuple[CloudInstance, ...]:
         await self._calls.refresh()
-        item, accounts = await self._accounts()
+        books = await self._read()
         found: list[CloudInstance] = []
-        for id_ in list(accounts):
-            item, account, instances = await self._seated(item, accounts, id_)
-            await self._finish(id_, account, instances)
-            found += await self._listed(id_, account, instances)
+        for id_ in list(books.accounts):
+            try:
+                instances = await self._seated(books, id_)
+                await self._finish(books, id_, instances)
+            except RefusedByProviderError as error:
+                # What it has is not known: its machines must not count as gone.
+                self._report(id_, str(error))
+                found += _listed(books.accounts[id_], None)
+                continue
+            found += _listed(books.accounts[id_], instances)
         return tuple(sorted(found, key=lambda each: each.id))
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Decided in the account first, so that no other machine is requested in their place."""
         wanted = frozenset(ids)
-        item, accounts = await self._accounts()
-        for id_ in list(accounts):
-            item, account, _ = await self._seated(item, accounts, id_)
+        books = await self._read()
+        for id_, account in list(books.accounts.items()):
             places = [
                 (token, number)
                 for token, launch in account.launches.items()
@@ -140,12 +161,18 @@ class ExternalGrpcCloud:
                 if place_text((token, number)) in wanted
             ]
             if places:
-                item = await self._end(item, accounts, id_, places)
+                await self._end(books, id_, places)
 
     def boot_s(self, _instance_type: str, /) -> float:
         return _BOOT_S
 
     # -- groups -------------------------------------------------------------------------------------------------------
+
+    async def _usable(self, taints: Collection[Taint]) -> list[GroupOffer]:
+        fitting, different = usable((each.offer for each in await self._known_groups()), taints)
+        for each in different:
+            self._report(each.group, f"its machines differ from others of type {each.type.name}: it is left out")
+        return fitting
 
     async def _known_groups(self) -> list[_Group]:
         """Read again now and then, because prices and groups change."""
@@ -153,13 +180,13 @@ class ExternalGrpcCloud:
             found = []
             for raw in await self._calls.groups():
                 try:
-                    found.append(await self._group(raw))
-                except UserError as error:
+                    found.append(_Group(await self._offer(raw), int(raw.maxSize)))
+                except (UserError, RefusedByProviderError) as error:
                     self._report(raw.id, str(error))
             self._groups, self._groups_s = found, self._clock.seconds()
         return self._groups
 
-    async def _group(self, raw: pb.NodeGroup) -> _Group:
+    async def _offer(self, raw: pb.NodeGroup) -> GroupOffer:
         """Raises UserError if it is not known what its machines are, or what they cost."""
         where = Where(obj=f"node group {raw.id}")
         encoded = await self._calls.template(raw.id)
@@ -170,7 +197,7 @@ class ExternalGrpcCloud:
         metadata, status = node.get("metadata") or {}, node.get("status") or {}
         labels: dict[str, str] = dict(metadata.get("labels") or {})
         name = labels.get(INSTANCE_TYPE_LABEL) or raw.id
-        zone, kind = labels.get(ZONE_LABEL) or _ANY_ZONE, labels.get(CAPACITY_TYPE_LABEL) or ON_DEMAND
+        zone, kind = labels.get(ZONE_LABEL) or ANY_ZONE, labels.get(CAPACITY_TYPE_LABEL) or ON_DEMAND
         known = type_named(name, (zone,))
         if not status.get("capacity") and known is None:
             fix = "let the provider answer NodeGroupTemplateNodeInfo"
@@ -178,141 +205,186 @@ class ExternalGrpcCloud:
         price = await self._calls.hourly_price(labels, self._clock.seconds())
         if price is None and known is not None:
             price = next((each.price for each in known.offerings if each.capacity_type == kind), None)
-        if price is None:
+        if price is None or not 0 <= price < _MOST_PRICE:
             fix = f"let the provider answer PricingNodePrice, or label its template with a known {INSTANCE_TYPE_LABEL}"
             raise UserError("the price of its machines is not known", where=where, fix=fix)
-        offering = {"zone": zone, "capacityType": kind, "price": price}
-        if status.get("capacity"):
-            one = instance_type_of(
-                {"name": name, "capacity": status["capacity"], "labels": labels, "offerings": [offering]}, where
-            )
-            kept = instance_type_of({"name": name, "capacity": status.get("allocatable") or {}}, where).capacity
-            overhead = {
-                key: amount - kept[key] for key, amount in one.capacity.items() if kept.get(key, amount) < amount
-            }
-            one = replace(one, overhead=overhead)
-        else:
-            assert known is not None  # noqa: S101 - see above
-            one = replace(known, offerings=instance_type_of({"name": name, "offerings": [offering]}, where).offerings)
-        taints = (node.get("spec") or {}).get("taints") or ()
-        return _Group(
-            str(raw.id),
-            int(raw.maxSize),
-            one,
-            tuple(Taint(each["key"], each["effect"], str(each.get("value") or "")) for each in taints),
-        )
+        one = _type(name, labels, status, known, where)
+        taints = (node.get("spec") or {}).get("taints") or []
+        try:
+            read = msgspec.convert([{"value": "", **each} for each in taints], tuple[Taint, ...])
+        except (msgspec.ValidationError, TypeError) as error:
+            raise UserError(f"a taint of the provider's template is wrong: {error}", where=where) from error
+        return GroupOffer(str(raw.id), replace(one, offerings=(Offering(zone, kind, price),)), read)
 
-    async def _chosen(self, accounts: Accounts, request: InstanceRequest) -> tuple[str, GroupAccount]:
+    async def _chosen(self, books: _Books, request: InstanceRequest) -> tuple[str, GroupAccount]:
         """The group for a new launch, and its account with the launch."""
         offering = request.instance_type, request.zone, request.capacity_type
-        fitting = [each for each in await self._known_groups() if each.offering == offering]
+        most = {each.offer.group: each.most for each in await self._known_groups()}
         full: list[str] = []
-        for group in fitting:
-            target = await self._calls.target_size(group.id)
-            account = accounts.get(group.id, GroupAccount())
-            if max(target, account.wanted) + request.count > group.most:
-                full.append(f"{group.id} has {target} of at most {group.most}")
+        for offer in await self._usable(request.taints):
+            if offer.offering != offering:
                 continue
-            instances = [str(each.id) for each in await self._calls.instances(group.id)]
-            launch = Launch(request.count, self._clock.seconds(), dict(request.tags))
-            return group.id, account.with_launch(request.token, launch, instances, target)
+            target = await self._calls.target_size(offer.group)
+            account = books.accounts.get(offer.group, GroupAccount())
+            if max(target, account.wanted) + request.count > most[offer.group]:
+                full.append(f"{offer.group} has {target} of at most {most[offer.group]}")
+                continue
+            instances = [str(each.id) for each in await self._calls.instances(offer.group)]
+            launch = Launch(request.count, self._clock.seconds(), offering, dict(request.tags))
+            return offer.group, account.with_launch(request.token, launch, instances, target)
         words = "/".join(offering)
-        if not fitting:
+        if not full:
             raise NoCapacityError(f"no node group of the provider offers {words}")
         raise NoCapacityError(f"no room for {request.count} x {words}: {', '.join(full)}")
 
     # -- machines -----------------------------------------------------------------------------------------------------
 
-    async def _seated(
-        self, item: Item, accounts: Accounts, id_: str
-    ) -> tuple[Item, GroupAccount, dict[str, pb.Instance]]:
-        """The account once new instances have taken their places, and the instances by id."""
+    async def _increase(self, books: _Books, id_: str) -> None:
+        """Requests what is missing of the target. A request without an answer is not repeated at once: it may still be
+        carried out.
+        """
+        account = books.accounts[id_]
+        missing = account.expected - await self._calls.target_size(id_)
+        if missing <= 0:
+            await books.put(id_, replace(account, asked=0))
+            return
+        now_s = self._clock.seconds()
+        if account.asked and now_s < self._uncertain_s.get(id_, now_s):
+            raise ThrottledError(f"a request for {account.asked} machines of {id_} has no answer yet", _UNCERTAIN_S / 4)
+        await books.put(id_, account.asking(missing))
+        try:
+            await self._calls.increase(id_, missing)
+        except TemporaryError:
+            self._uncertain_s[id_] = now_s + _UNCERTAIN_S
+            raise
+        except RefusedByProviderError:
+            await books.put(id_, replace(books.accounts[id_], asked=0))
+            raise
+        await books.put(id_, replace(books.accounts[id_], asked=0))
+
+    async def _seated(self, books: _Books, id_: str) -> Instances:
+        """The instances of the group; new ones have taken their places."""
         instances = {str(each.id): each for each in await self._calls.instances(id_)}
-        account = accounts[id_].with_instances(list(instances))
-        if account != accounts[id_]:
-            item = await self._write(item, accounts | {id_: account})
-            accounts[id_] = account
-        return item, account, instances
+        await books.put(id_, books.accounts[id_].with_instances(list(instances)))
+        return instances
 
-    async def _listed(
-        self, id_: str, account: GroupAccount, instances: Mapping[str, pb.Instance]
-    ) -> list[CloudInstance]:
-        group = next((each for each in await self._known_groups() if each.id == id_), None)
-        instance_type, zone, capacity_type = group.offering if group is not None else (id_, _ANY_ZONE, ON_DEMAND)
-        by_place = account.by_place()
-        found = []
-        for token, launch in account.launches.items():
-            for number in launch.places:
-                name = by_place.get((token, number), "")
-                is_running = bool(name) and instances[name].status.instanceState == pb.InstanceStatus.instanceRunning
-                found.append(
-                    CloudInstance(
-                        id=place_text((token, number)),
-                        provider_id=name,
-                        instance_type=instance_type,
-                        zone=zone,
-                        capacity_type=capacity_type,
-                        state="running" if is_running else "pending",
-                        created_s=launch.created_s,
-                        tags=launch.tags,
-                    )
-                )
-        return found
-
-    def _failure(self, account: GroupAccount, instances: Mapping[str, pb.Instance], token: str) -> str:
-        """What the provider says of an instance of the launch that cannot be had; empty if there is none."""
-        for (owner, _), name in sorted(account.by_place().items()):
-            error = instances[name].status.errorInfo
-            if owner == token and error.errorCode:
-                return f"the provider could not create {name}: {error.errorCode}: {error.errorMessage[:500]}"
-        return ""
-
-    async def _take_back(self, item: Item, accounts: Accounts, id_: str, token: str) -> None:
+    async def _take_back(self, books: _Books, id_: str, token: str) -> None:
         """A launch that is not granted as a whole."""
-        places = [(token, number) for number in accounts[id_].launches[token].places]
-        await self._end(item, accounts, id_, places)
+        await self._end(books, id_, [(token, number) for number in books.accounts[id_].launches[token].places])
 
-    async def _end(self, item: Item, accounts: Accounts, id_: str, places: Sequence[Place]) -> Item:
-        account = accounts[id_].without(places)
-        item = await self._write(item, accounts | {id_: account})
-        accounts[id_] = account
-        await self._finish(id_, account, {str(each.id): each for each in await self._calls.instances(id_)})
-        return item
+    async def _end(self, books: _Books, id_: str, places: Sequence[Place]) -> None:
+        try:
+            await self._seated(books, id_)
+            await books.put(id_, books.accounts[id_].without(places))
+            await self._finish(books, id_, await self._seated(books, id_))
+        except RefusedByProviderError as error:
+            self._report(id_, str(error))
+            await books.put(id_, books.accounts[id_].without(_left(books.accounts[id_], places)))
 
-    async def _finish(self, id_: str, account: GroupAccount, instances: Mapping[str, pb.Instance]) -> None:
-        """Deletes what the account no longer has; again, if the process was killed or the answer was lost."""
-        deleting = pb.InstanceStatus.instanceDeleting
-        present = [name for name, each in instances.items() if each.status.instanceState != deleting]
-        ending = [name for name in account.ending if name in present]
-        if ending:
-            await self._calls.delete(id_, ending)
-        # A machine that is deleted counts no more in the target.
-        unmade = await self._calls.target_size(id_) - max(account.wanted, len(present) - len(ending))
-        if unmade > 0:
-            await self._calls.decrease(id_, unmade)
+    async def _finish(self, books: _Books, id_: str, instances: Instances) -> None:
+        """Deletes what the account gave up. What was accepted is not requested again: a provider that lists an instance
+        for a while after that may lower its target for each request.
+        """
+        account = books.accounts[id_]
+        gone = {
+            name for name, each in instances.items() if each.status.instanceState == pb.InstanceStatus.instanceDeleting
+        }
+        asked = [name for name in account.ending if name in instances and name not in gone]
+        if asked:
+            try:
+                await self._calls.delete(id_, asked)
+            except RefusedByProviderError as error:
+                self._report(id_, str(error))
+                asked = []
+        accepted = {*asked, *(name for name in account.ending if name in gone)}
+        account = replace(
+            account,
+            ending=tuple(name for name in account.ending if name not in accepted),
+            deleted=tuple(dict.fromkeys((*account.deleted, *sorted(accepted)))),
+        )
+        await books.put(id_, account)
+        if account.unmade or account.doubted:
+            await self._lower(books, id_, len(instances.keys() - gone - {*account.deleted}))
+
+    async def _lower(self, books: _Books, id_: str, present: int) -> None:
+        """The target by machines that were given up, or requested twice, and have no instance."""
+        account = books.accounts[id_]
+        target = await self._calls.target_size(id_)
+        needed = max(account.wanted + len(account.ending), present)
+        excess = min(account.unmade + account.doubted, target - needed)
+        if excess > 0:
+            try:
+                await self._calls.decrease(id_, excess)
+            except RefusedByProviderError as error:
+                self._report(id_, str(error))
+                return
+        is_settled = not account.asked and not free_places(account.launches, account.by_place())
+        doubted = 0 if is_settled else account.doubted - max(excess - account.unmade, 0)
+        await books.put(id_, replace(account, unmade=0, doubted=doubted))
 
     # -- the account --------------------------------------------------------------------------------------------------
 
-    async def _accounts(self) -> tuple[Item, Accounts]:
+    async def _read(self) -> _Books:
         try:
-            item = await self._api.get(CONFIG_MAPS, NAMESPACE, NAME)
+            return _Books(self._api, await self._api.get(CONFIG_MAPS, NAMESPACE, NAME))
         except NotFoundError as error:
             raise UserError(
                 f"the ConfigMap {NAME} for the account of launches is missing",
                 fix=f"kubectl create configmap {NAME} --namespace {NAMESPACE}",
             ) from error
-        return item, read_accounts((item.obj().get("data") or {}).get(KEY) or "")
-
-    async def _write(self, item: Item, accounts: Accounts) -> Item:
-        """At the version that was read."""
-        body = {"metadata": {"resourceVersion": str(item.version)}, "data": {KEY: accounts_text(accounts)}}
-        try:
-            return await self._api.patch(CONFIG_MAPS, NAMESPACE, NAME, Patch("merge", body))
-        except ConflictError as error:
-            raise ThrottledError(f"the ConfigMap {NAME} was changed meanwhile", _AGAIN_S) from error
 
     def _report(self, name: str, words: str) -> None:
         """Once for each state."""
         if self._reported.get(name) != words:
             self._reported[name] = words
             _log.warning("node group %s: %s", name, words)
+
+
+def _type(
+    name: str, labels: Mapping[str, str], status: Mapping[str, Any], known: InstanceType | None, where: Where
+) -> InstanceType:
+    """Of the template; of the table where that has no capacity."""
+    if not status.get("capacity"):
+        assert known is not None  # noqa: S101 - the caller checks it
+        return known
+    one = instance_type_of({"name": name, "capacity": status["capacity"], "labels": labels}, where)
+    kept = instance_type_of({"name": name, "capacity": status.get("allocatable") or {}}, where).capacity
+    overhead = {key: amount - kept.get(key, amount) for key, amount in one.capacity.items()}
+    return replace(one, overhead={key: amount for key, amount in overhead.items() if amount > 0})
+
+
+def _left(account: GroupAccount, places: Sequence[Place]) -> list[Place]:
+    return [
+        (token, number)
+        for token, number in places
+        if token in account.launches and number in account.launches[token].places
+    ]
+
+
+def _listed(account: GroupAccount, instances: Instances | None) -> list[CloudInstance]:
+    """`instances`: None if the provider does not tell them."""
+    by_place = account.by_place()
+
+    def found(place: Place) -> tuple[str, InstanceState]:
+        name = by_place.get(place, "")
+        if not name or instances is None:
+            return name, "pending"
+        match instances[name].status.instanceState:
+            case pb.InstanceStatus.instanceRunning:
+                return name, "running"
+            case pb.InstanceStatus.instanceDeleting:
+                return name, "stopping"
+            case _:
+                return name, "pending"
+
+    return instances_of(account.launches, found, place_text)
+
+
+def _failure(account: GroupAccount, instances: Instances, token: str) -> str:
+    """What the provider says of an instance of the launch that cannot be had; empty if there is none."""
+    for (owner, _), name in sorted(account.by_place().items()):
+        error = instances[name].status.errorInfo
+        if owner == token and error.errorCode:
+            words = visible(f"{error.errorCode}: {error.errorMessage}")[:500]
+            return f"the provider could not create {visible(name)}: {words}"
+    return ""

@@ -1,7 +1,8 @@
 """Represents the account of launches at an external gRPC provider, which a ConfigMap keeps.
 
 The provider knows neither requests nor tags. What it should have is the number of machines outside Shoal's launches and
-one for each place of a launch; a target size below that means that a request was not carried out.
+one for each place of a launch; a target size below that means that a request was not carried out, or not yet. What is
+requested, given up and deleted is in the account before the request, and leaves it only after the answer.
 """
 
 from __future__ import annotations
@@ -30,49 +31,86 @@ class GroupAccount(msgspec.Struct, frozen=True):
     launches: Mapping[str, Launch] = {}
     places: Mapping[str, str] = {}
     """The places of instances."""
+    asked: int = 0
+    """Machines of the last request to increase the group, until it is known that it was carried out."""
+    doubted: int = 0
+    """Machines of earlier such requests: they may still come, beside those of the last one."""
     ending: tuple[str, ...] = ()
-    """The instances whose deletion was decided."""
+    """The instances whose deletion is to be requested."""
+    deleted: tuple[str, ...] = ()
+    """The instances whose deletion was accepted, until they are gone."""
+    unmade: int = 0
+    """Machines that were given up before they had an instance: the target is lowered by them."""
 
     @property
     def wanted(self) -> int:
         return self.outside_count + machines_of(self.launches)
 
+    @property
+    def expected(self) -> int:
+        """The target size, once all requests are carried out but for those that lower it."""
+        return self.wanted + len(self.ending) + self.unmade
+
+    @property
+    def is_closed(self) -> bool:
+        return not (self.launches or self.ending or self.deleted or self.unmade or self.doubted or self.asked)
+
     def with_launch(self, token: str, launch: Launch, instances: Collection[str], target: int) -> GroupAccount:
-        """`instances`, `target`: of the provider before the request."""
-        launched = {*self.places, *self.ending}
-        outside = tuple(sorted(each for each in instances if each not in launched))
-        # Instances that are ending may still count in the target.
-        others = target - machines_of(self.launches) - len([each for each in self.ending if each in instances])
-        return replace(
-            self,
-            outside=outside,
-            outside_count=max(others, len(outside)),
-            launches={**self.launches, token: launch},
-        )
+        """`instances`, `target`: of the provider before the request. Those of others are counted while Shoal has none
+        there: later the target may lack a request that is on its way.
+        """
+        account = self
+        if self.is_closed:
+            outside = tuple(sorted(instances))
+            account = replace(self, outside=outside, outside_count=max(target, len(outside)))
+        return replace(account, launches={**self.launches, token: launch})
 
     def with_instances(self, instances: Sequence[str]) -> GroupAccount:
-        """Once new instances have taken their places. Places of instances that are gone are free again."""
+        """Once new instances have taken their places. Places of instances that are gone are free again. Instances that
+        an uncertain request brought twice, or that came after they were given up, are ending.
+        """
         kept = {name: text for name, text in self.places.items() if name in instances}
         held = {place for text in kept.values() if (place := place_of(text)) is not None}
-        new = [each for each in sorted(instances) if each not in {*kept, *self.outside, *self.ending}]
-        for name, place in zip(new, free_places(self.launches, held), strict=False):
+        known = {*kept, *self.outside, *self.ending, *self.deleted}
+        new = [each for each in sorted(instances) if each not in known]
+        free = free_places(self.launches, held)
+        for name, place in zip(new, free, strict=False):
             kept[name] = place_text(place)
-        ending = tuple(each for each in self.ending if each in instances)
-        return replace(self, places=kept, ending=ending)
+        others = self.outside_count - sum(each in instances for each in self.outside)
+        surplus = new[len(free) + max(others, 0) :][: self.unmade + self.doubted]
+        unmade = max(self.unmade - len(surplus), 0)
+        return replace(
+            self,
+            places=kept,
+            ending=(*(each for each in self.ending if each in instances), *surplus),
+            deleted=tuple(each for each in self.deleted if each in instances),
+            unmade=unmade,
+            doubted=self.doubted - (len(surplus) - (self.unmade - unmade)),
+        )
 
     def by_place(self) -> dict[Place, str]:
         found = ((place_of(text), name) for name, text in self.places.items())
         return {place: name for place, name in found if place is not None}
 
+    def asking(self, count: int) -> GroupAccount:
+        """Before a request for so many machines: an earlier one of which nothing is known may still be carried out."""
+        return replace(self, asked=count, doubted=self.doubted + self.asked)
+
     def without(self, places: Collection[Place]) -> GroupAccount:
-        """Without these machines; those that exist are ending."""
+        """Without these machines: those that exist are ending, the others are not made."""
         launches: Mapping[str, Launch] = self.launches
         for place in places:
             launches = without_place(launches, place)
         texts = {place_text(place) for place in places}
         ended = sorted(name for name, text in self.places.items() if text in texts)
         left = {name: text for name, text in self.places.items() if text not in texts}
-        return replace(self, launches=launches, places=left, ending=(*self.ending, *ended))
+        return replace(
+            self,
+            launches=launches,
+            places=left,
+            ending=(*self.ending, *ended),
+            unmade=self.unmade + len(places) - len(ended),
+        )
 
 
 Accounts = dict[str, GroupAccount]
@@ -89,5 +127,5 @@ def read_accounts(text: str) -> Accounts:
 
 
 def accounts_text(accounts: Accounts) -> str:
-    """Groups without launches are forgotten."""
-    return msgspec.json.encode({key: each for key, each in accounts.items() if each.launches or each.ending}).decode()
+    """Groups in which nothing is Shoal's are forgotten."""
+    return msgspec.json.encode({key: each for key, each in accounts.items() if not each.is_closed}).decode()

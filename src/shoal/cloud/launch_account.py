@@ -6,10 +6,12 @@ takes a free place, those of the oldest launch first.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 from msgspec.structs import replace
+
+from shoal.cloud.port import CloudInstance, InstanceState
 
 Place = tuple[str, int]
 """The token of a launch, and a number."""
@@ -20,6 +22,8 @@ class Launch(msgspec.Struct, frozen=True):
 
     count: int
     created_s: float
+    offering: tuple[str, str, str] = ("", "", "")
+    """Instance type, zone and capacity type; the group may change later."""
     tags: Mapping[str, str] = {}
     deleted: tuple[int, ...] = ()
     """The places whose machines were deleted again."""
@@ -64,3 +68,27 @@ def place_of(text: str) -> Place | None:
     """None if it is not the text of a place."""
     token, _, number = text.rpartition("/")
     return (token, int(number)) if token and number.isdecimal() and len(number) < 10 else None
+
+
+def instances_of(
+    launches: Launches, found: Callable[[Place], tuple[str, InstanceState]], name: Callable[[Place], str]
+) -> list[CloudInstance]:
+    """`found`: the provider id of a place and its state; `name`: the id of the instance."""
+    listed = []
+    for token, launch in launches.items():
+        instance_type, zone, capacity_type = launch.offering
+        for number in launch.places:
+            provider_id, state = found((token, number))
+            listed.append(
+                CloudInstance(
+                    id=name((token, number)),
+                    provider_id=provider_id,
+                    instance_type=instance_type,
+                    zone=zone,
+                    capacity_type=capacity_type,
+                    state=state,
+                    created_s=launch.created_s,
+                    tags=launch.tags,
+                )
+            )
+    return listed

@@ -7,7 +7,7 @@ were there before the launches stay without one, and so do those that others ask
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +20,9 @@ from shoal.autoscale.nodes.gpu_instances import MEMORY_KEPT, type_named
 from shoal.autoscale.nodes.instance_types import ON_DEMAND, InstanceType, Offering
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, INSTANCE_TYPE_LABEL, ZONE_LABEL
 from shoal.client.kind import Kind
+from shoal.cloud.group_offers import GroupOffer
 from shoal.cloud.launch_account import Launch, Place, free_places, machines_of, place_of, without_place
+from shoal.cloud.port import ANY_ZONE
 from shoal.units.errors import UserError, Where
 from shoal.units.quantity import Quantity
 
@@ -32,7 +34,6 @@ PLACE: Final = "shoal.dev/launch-place"
 """Of a Machine: the launch and the number of its place."""
 _CAPACITY: Final = "capacity.cluster-autoscaler.kubernetes.io/"
 _DEFAULT_PODS: Final = "110"
-_ANY_ZONE: Final = "default"
 
 Raw = Mapping[str, Any]
 
@@ -43,16 +44,18 @@ class MachineGroup(msgspec.Struct, frozen=True):
     name: str
     version: int
     replicas: int
-    most: int | None
-    type: InstanceType
-    """With the one offering of the group."""
-    taints: tuple[Taint, ...] = ()
+    most: int = 0
     launches: Mapping[str, Launch] = {}
+    offer: GroupOffer | None = None
+    """None if nothing more is launched in the group."""
+    problem: str = ""
+    """Why its annotations do not describe a machine."""
+    is_rolling_out: bool = False
+    """Machines are being replaced: one that is removed now may not be the one that was meant."""
 
     @property
-    def offering(self) -> tuple[str, str, str]:
-        (one,) = self.type.offerings
-        return self.type.name, one.zone, one.capacity_type
+    def id(self) -> str:
+        return f"{self.namespace}/{self.name}"
 
     @property
     def outside(self) -> int:
@@ -66,6 +69,16 @@ class MachineGroup(msgspec.Struct, frozen=True):
     def without_place(self, place: Place) -> MachineGroup:
         """The group with one machine fewer."""
         return replace(self, replicas=max(self.replicas - 1, 0), launches=without_place(self.launches, place))
+
+    def without_lost(self, held: Collection[Place]) -> MachineGroup:
+        """Without the places for which there are no replicas any more, because others took them away."""
+        lost = machines_of(self.launches) - self.replicas
+        group = self
+        for place in reversed(free_places(self.launches, held)):
+            if lost <= 0:
+                break
+            group, lost = replace(group, launches=without_place(group.launches, place)), lost - 1
+        return group
 
     def launches_text(self) -> str:
         """The value of the annotation."""
@@ -98,11 +111,16 @@ def machine_of(raw: Raw) -> ManagedMachine:
 
 
 def new_places(group: MachineGroup, machines: Iterable[ManagedMachine]) -> dict[str, Place]:
-    """The places that machines of the group take now, by the names of the machines."""
-    present = [each for each in machines if not each.is_deleting]
-    held = {each.place for each in present if each.place is not None}
+    """The places that machines of the group take now, by the names of the machines.
+
+    A machine that is being deleted holds its place until it is gone: its Node still drains.
+    """
+    known = list(machines)
+    held = {each.place for each in known if each.place is not None}
     unassigned = sorted(
-        (each for each in present if each.place is None), key=lambda each: (each.created, each.name), reverse=True
+        (each for each in known if each.place is None and not each.is_deleting),
+        key=lambda each: (each.created, each.name),
+        reverse=True,
     )
     new = unassigned[: max(len(unassigned) - group.outside, 0)]
     return {
@@ -111,32 +129,52 @@ def new_places(group: MachineGroup, machines: Iterable[ManagedMachine]) -> dict[
 
 
 def group_of(kind: Kind, raw: Raw) -> MachineGroup | None:
-    """None if the object takes no part. Raises UserError if its annotations do not describe a machine."""
+    """None if the object takes no part. Raises UserError if its account cannot be read. A group whose machine is not
+    described keeps its machines.
+    """
     metadata, spec = raw["metadata"], raw.get("spec") or {}
     annotations: Mapping[str, str] = metadata.get("annotations") or {}
-    if MOST not in annotations:
+    if MOST not in annotations and LAUNCHES not in annotations:
         return None
     where = Where(obj=f"{kind.name} {metadata['namespace']}/{metadata['name']}")
-    machine = (spec.get("template") or {}).get("spec") or {}
-    labels = _labels(annotations.get(f"{_CAPACITY}labels") or "", where)
-    return MachineGroup(
+    group = MachineGroup(
         kind=kind,
         namespace=metadata["namespace"],
         name=metadata["name"],
         version=int(metadata.get("resourceVersion") or 0),
         replicas=int(spec.get("replicas") or 0),
-        most=_whole(annotations, MOST, where),
-        type=_type(metadata["name"], labels, annotations, _zone(spec, machine, labels), where),
-        taints=_taints(annotations.get(f"{_CAPACITY}taints") or "", where),
         launches=_launches(annotations.get(LAUNCHES) or "{}", where),
+        is_rolling_out=_is_rolling_out(raw.get("status") or {}),
     )
+    if MOST not in annotations or metadata.get("deletionTimestamp") is not None or spec.get("paused"):
+        return group
+    try:
+        return replace(group, most=_whole(annotations, MOST, where), offer=_offer(group, spec, annotations, where))
+    except UserError as error:
+        return replace(group, problem=str(error))
+
+
+def _offer(group: MachineGroup, spec: Raw, annotations: Mapping[str, str], where: Where) -> GroupOffer:
+    machine = (spec.get("template") or {}).get("spec") or {}
+    labels = _labels(annotations.get(f"{_CAPACITY}labels") or "", where)
+    one = _type(group.name, labels, annotations, _zone(spec, machine, labels), where)
+    return GroupOffer(group.id, one, _taints(annotations.get(f"{_CAPACITY}taints") or "", where))
+
+
+def _is_rolling_out(status: Raw) -> bool:
+    """By its condition, or because some replicas have an older template."""
+    conditions = status.get("conditions") or ()
+    if any(each.get("type") == "RollingOut" and each.get("status") == "True" for each in conditions):
+        return True
+    current = status.get("upToDateReplicas", status.get("updatedReplicas"))
+    return current is not None and int(current) < int(status.get("replicas") or 0)
 
 
 def _zone(spec: Raw, machine: Raw, labels: Mapping[str, str]) -> str:
     """The failure domain of the group, the zone of its labels, or a word for any zone."""
     several: Sequence[str] = spec.get("failureDomains") or ()
     named = machine.get("failureDomain") or (several[0] if len(several) == 1 else "")
-    return str(named or labels.get(ZONE_LABEL) or _ANY_ZONE)
+    return str(named or labels.get(ZONE_LABEL) or ANY_ZONE)
 
 
 def _type(

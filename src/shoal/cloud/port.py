@@ -26,6 +26,8 @@ GROUP_TAG: Final = "shoal.dev/launch-group"
 """The token of the request that created the instance."""
 POOL_TAG: Final = "karpenter.sh/nodepool"
 
+ANY_ZONE: Final = "default"
+"""Where a provider names no zone. It is not written to Nodes."""
 LAUNCH_LIMIT_S: Final = 300.0
 """Where the cloud itself has no other."""
 

@@ -129,7 +129,8 @@ def commitment_advice(
         load = _load(of_type, window)
         if not load or not any(load):
             continue
-        by_hour = curves[of_type[0].name].rate(window.start_ms)
+        first = of_type[0]
+        by_hour = curves[first.name].rate(max(window.start_ms, first.start_ms))
         level = commitment_level(load, by_hour * (1 - discount), by_hour)
         if level.nodes:
             what = f"commit to {level.nodes} of up to {max(load)} nodes for a year, and pay the rest by the hour"

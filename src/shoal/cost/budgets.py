@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
-from shoal.cost.prices.machine_prices import UnknownPrice
+from shoal.cost.prices.machine_prices import UnknownPrice, missing_note
 from shoal.cost.prices.price_file import Budget
 from shoal.cost.statement import CostRow
-from shoal.units.calendar_windows import TimeWindow
+from shoal.units.calendar_windows import TimeWindow, rfc3339
 from shoal.units.money import cents
 
 BudgetState = Literal["kept", "at risk", "exceeded"]
@@ -54,6 +54,16 @@ class MonthBudgets(msgspec.Struct, frozen=True):
     computed_ms: int
     missing: list[UnknownPrice] = []
     """Nodes without a price, which count nothing."""
+    deleted_ms: int = 0
+    """The history has deleted what was held before, because of its age."""
+
+    def notes(self) -> list[str]:
+        """Why more was spent than the budgets say."""
+        found = [missing_note(self.missing)] if self.missing else []
+        if self.deleted_ms > self.month.start_ms:
+            retention = "--history-retention with ledger=32d or more keeps a month"
+            found.append(f"the history before {rfc3339(self.deleted_ms)} is deleted: {retention}")
+        return found
 
 
 def forecast(month: MonthSpending) -> Decimal:

@@ -71,7 +71,8 @@ def charged_dimension(by: GroupOf) -> GroupOf:
         preempted = "1" if held is not None and held.is_preempted else ""
         borrowed = str(held.borrowed_ppm) if held is not None else "0"
         queue = held.holder.queue if held is not None else ""
-        return _SEPARATOR.join((by(held, machine), machine.model, preempted, borrowed, queue))
+        model, queue = (one.replace(_SEPARATOR, " ") for one in (machine.model, queue))
+        return _SEPARATOR.join((by(held, machine), model, preempted, borrowed, queue))
 
     return group
 
@@ -120,7 +121,8 @@ def shown_charges(found: Sequence[Charge]) -> list[tuple[str, Decimal]]:
 def _parts(text: str) -> tuple[str, str, bool, int, str]:
     if _SEPARATOR not in text:
         return text, "", False, 0, ""
-    group, model, preempted, borrowed, queue = text.split(_SEPARATOR)
+    # A group may contain the separator: owners of pods have any name.
+    group, model, preempted, borrowed, queue = text.rsplit(_SEPARATOR, 4)
     return group, model, bool(preempted), int(borrowed), queue
 
 

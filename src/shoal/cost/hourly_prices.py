@@ -8,7 +8,7 @@ from decimal import Decimal
 import msgspec
 
 from shoal.cost.prices.billing import billing
-from shoal.cost.prices.machine_prices import machine_prices
+from shoal.cost.prices.machine_prices import machine_key, machine_prices
 from shoal.cost.records import FULL_SHARE, PPM, Holding, Machine
 from shoal.cost.report import PriceBasis
 from shoal.cost.weights import weights_of
@@ -39,7 +39,7 @@ class HeldGpus(msgspec.Struct, frozen=True):
 def hourly_prices(machines: Sequence[Machine], basis: PriceBasis, now_ms: int) -> list[HourlyPrice]:
     """Nodes without a known price are left out."""
     prices = machine_prices(machines, basis.file, basis.today, basis.measured_watts)
-    known = [one for one in machines if one.name in prices.rates]
+    known = [one for one in machines if machine_key(one) in prices.by_machine]
     hour = now_ms // HOUR_MS * HOUR_MS
     curves = billing(known, prices, basis.file, TimeWindow(hour, hour + HOUR_MS)).curves
     return [_price(one, curves[one.name].rate(now_ms), basis) for one in known]

@@ -39,6 +39,8 @@ class Advice(msgspec.Struct, frozen=True):
     what: str
     fix: str
     correction: Correction | None = None
+    fix_at_admission: str = ""
+    """Replaces `fix` where that names other objects: who may create an object may not be allowed to list others."""
 
     def message(self) -> str:
         return one_line(f"{self.path}: {self.what}; {self.fix}")

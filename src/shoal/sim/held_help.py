@@ -11,6 +11,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from shlex import quote as quoted
 from typing import Any, NamedTuple
 
 from msgspec import structs
@@ -262,8 +263,9 @@ def _commands(changes: Sequence[QueueChange]) -> Iterator[str]:
         bodies[_id(change)] = _merged(bodies.get(_id(change), {}), change)
     for (kind, name), body in bodies.items():
         namespace, _, bare = name.rpartition("/")
-        within = f" -n {namespace}" if namespace else ""
-        yield f"kubectl patch {kind} {bare}{within} --type=merge -p='{json.dumps(body, separators=(',', ':'))}'"
+        within = f" -n {quoted(namespace)}" if namespace else ""
+        patch = quoted(json.dumps(body, separators=(",", ":")))
+        yield f"kubectl patch {kind} {quoted(bare)}{within} --type=merge -p={patch}"
 
 
 def _merged(raw: Mapping[str, Any], change: QueueChange) -> dict[str, Any]:

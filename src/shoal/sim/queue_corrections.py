@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote as quoted
 
 from msgspec import structs
 
@@ -85,7 +86,7 @@ class QueueCorrection:
         if kind == "Workload":
             words = f"In workload {namespace}/{name}, spec.queueName: {self._near} instead of {self._name}."
             body = json.dumps({"spec": {"queueName": self._near}}, separators=(",", ":"))
-            command = f"kubectl patch workload {name} -n {namespace} --type=merge -p='{body}'"
+            command = f"kubectl patch workload {quoted(name)} -n {quoted(namespace)} --type=merge -p={quoted(body)}"
             return Remedy(words, (command,) if self._objects.is_living else ())
         pods = [pod for pod in self._rounds.pods.each_of(self._facts.key) if pod in self._objects.pods]
         keys = pods if kind in ("Pod", "PodGroup") and pods else [f"{namespace}/{name}"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from shlex import join as joined
 from typing import NamedTuple
 
 from msgspec import structs
@@ -203,7 +204,7 @@ class QueueOpenings:
             f"the label {word}" if not word.endswith("-") else f"no label {word[:-1]}" for word in words
         )
         said = f"Give namespace {namespace} {text}: ClusterQueue {queue.name} admits only such namespaces."
-        command = f"kubectl label namespace {namespace} {' '.join(words)} --overwrite"
+        command = f"kubectl label namespace {joined((namespace, *words))} --overwrite"
         return Opening(Remedy(said, (command,) if self._objects.is_living else ()), labels=((namespace, after),))
 
     def _other_cluster_queue(self, missing: str) -> Opening | None:

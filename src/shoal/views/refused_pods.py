@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote as quoted
 from typing import Any
 
 import msgspec
@@ -134,7 +135,7 @@ def missing_account_words(message: str, namespace: str, *, exists: bool = False)
         words = f"ServiceAccount {name} exists now. The controller creates the pods at its next attempt"
         return [f"{words}, for which it waits longer after each failure."]
     words = "Create the ServiceAccount, or correct serviceAccountName in the pods."
-    return [words, f"kubectl create serviceaccount {name} -n {namespace}"]
+    return [words, f"kubectl create serviceaccount {quoted(name)} -n {quoted(namespace)}"]
 
 
 def not_created_words(message: str) -> str:
@@ -188,7 +189,9 @@ def raise_remedy(found: Sequence[Exceeded], namespace: str) -> Remedy:
         amounts = ", ".join(f"{each.resource} from {each.hard} to {each.wanted}" for each in parts)
         hard = {each.resource: str(each.wanted) for each in parts}
         body = json.dumps({"spec": {"hard": hard}}, separators=(",", ":"))
-        commands.append(f"kubectl patch resourcequota {name} -n {namespace} --type=merge -p='{body}'")
+        commands.append(
+            f"kubectl patch resourcequota {quoted(name)} -n {quoted(namespace)} --type=merge -p={quoted(body)}"
+        )
         words.append(f"Raise {amounts} in ResourceQuota {name}.")
     return Remedy(" ".join(words), tuple(commands))
 

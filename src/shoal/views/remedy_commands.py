@@ -1,4 +1,5 @@
-"""Writes the change of a field as a sentence and, where kubectl can make it, as a command.
+"""Writes the change of a field as a sentence and, where kubectl can make it, as a command. Each name and each patch is
+one word of the shell.
 
 Most fields of a pod cannot be changed: such a pod is replaced by a corrected copy. The template of a Job can be changed
 only while the Job is suspended; otherwise only a sentence says what to change.
@@ -8,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from shlex import join as joined
+from shlex import quote as quoted
 from typing import Any
 
 import msgspec
@@ -106,14 +109,14 @@ def deletion_words(target: PatchTarget) -> str:
 
 def edit_commands(edits: Sequence[FieldEdit], target: PatchTarget) -> tuple[str, ...]:
     """Empty where no command can make the change."""
-    body = json.dumps([step for edit in edits for step in edit.patch(target.prefix)], separators=(",", ":"))
+    body = _steps([step for edit in edits for step in edit.patch(target.prefix)])
     if target.is_template:
-        patch = f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'"
+        patch = f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p={body}"
         return (patch, *delete_commands(target.outdated)) if target.is_open else ()
     if len(target.keys) > _MOST_PODS:
         return ()
     return tuple(
-        f"kubectl get {_named('pod', key)} -o yaml | kubectl patch -f - --local --type=json -p='{body}' -o yaml | "
+        f"kubectl get {_named('pod', key)} -o yaml | kubectl patch -f - --local --type=json -p={body} -o yaml | "
         "kubectl replace --force -f -"
         for key in target.keys
     )
@@ -124,14 +127,14 @@ def toleration_commands(taints: Sequence[Taint], target: PatchTarget, has_list: 
     values = [_toleration(taint) for taint in taints]
     if target.is_template and target.is_open:
         body = _added(("spec", "template", "spec", "tolerations"), values, has_list=has_list.get(target.keys[0], False))
-        patch = f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p='{body}'"
+        patch = f"kubectl patch {_named(target.kind, target.keys[0])} --type=json -p={body}"
         return (patch, *delete_commands(target.outdated))
     pods = target.pods if target.is_template else target.keys
     if len(pods) > _MOST_PODS:
         return ()
     return tuple(
-        f"kubectl patch {_named('pod', pod)} --type=json -p='"
-        f"{_added(('spec', 'tolerations'), values, has_list=has_list.get(pod, False))}'"
+        f"kubectl patch {_named('pod', pod)} --type=json -p="
+        f"{_added(('spec', 'tolerations'), values, has_list=has_list.get(pod, False))}"
         for pod in pods
     )
 
@@ -144,20 +147,19 @@ def quota_commands(steps: Sequence[tuple[FieldChange, tuple[str, ...]]]) -> tupl
         step = {"op": "add", "path": _pointer(path), "value": value}
         by_object.setdefault((change.object.lower(), change.name), []).append(step)
     return tuple(
-        f"kubectl patch {kind} {name} --type=json -p='{json.dumps(body, separators=(',', ':'))}'"
-        for (kind, name), body in by_object.items()
+        f"kubectl patch {kind} {quoted(name)} --type=json -p={_steps(body)}" for (kind, name), body in by_object.items()
     )
 
 
 def label_commands(kind: str, keys: Sequence[str], label: str, value: str) -> tuple[str, ...]:
     """Change one label of each object; empty for too many of them."""
-    commands = (f"kubectl label {_named(kind, key)} {label}={value} --overwrite" for key in keys)
+    commands = (f"kubectl label {_named(kind, key)} {quoted(f'{label}={value}')} --overwrite" for key in keys)
     return () if len(keys) > _MOST_PODS else tuple(commands)
 
 
 def annotation_commands(kind: str, keys: Sequence[str], annotation: str, value: str) -> tuple[str, ...]:
     """Set one annotation of each object; empty for too many of them."""
-    commands = (f"kubectl annotate {_named(kind, key)} {annotation}={value} --overwrite" for key in keys)
+    commands = (f"kubectl annotate {_named(kind, key)} {quoted(f'{annotation}={value}')} --overwrite" for key in keys)
     return () if len(keys) > _MOST_PODS else tuple(commands)
 
 
@@ -167,12 +169,12 @@ def flavor_command(flavor: str, topology: str) -> str:
 
 def field_command(kind: str, key: str, spec: Mapping[str, Any]) -> str:
     """Sets fields of the spec of an object."""
-    return f"kubectl patch {_named(kind, key)} --type=merge -p='{_spec(spec)}'"
+    return f"kubectl patch {_named(kind, key)} --type=merge -p={_spec(spec)}"
 
 
 def replacement_command(kind: str, key: str, spec: Mapping[str, str]) -> str:
     """Replaces an object by one with other fields in its spec, for fields that cannot be changed."""
-    patch = f"kubectl patch -f - --local --type=merge -p='{_spec(spec)}' -o yaml"
+    patch = f"kubectl patch -f - --local --type=merge -p={_spec(spec)} -o yaml"
     return f"kubectl get {_named(kind, key)} -o yaml | {patch} | kubectl replace --force -f -"
 
 
@@ -183,31 +185,30 @@ def copy_command(kind: str, key: str, name: str, path: Sequence[str], value: Any
         {"op": "remove", "path": "/metadata/resourceVersion"},
         {"op": "replace", "path": _pointer(path), "value": value},
     ]
-    body = json.dumps(steps, separators=(",", ":"))
-    patch = f"kubectl patch -f - --local --type=json -p='{body}' -o yaml"
+    patch = f"kubectl patch -f - --local --type=json -p={_steps(steps)} -o yaml"
     return f"kubectl get {_named(kind, key)} -o yaml | {patch} | kubectl create -f -"
 
 
 def names_command(kind: str, key: str, names: Iterable[tuple[Sequence[str], str]]) -> str:
     """Writes another name at each of these paths of an object."""
     steps = [{"op": "replace", "path": _pointer(path), "value": name} for path, name in names]
-    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+    return f"kubectl patch {_named(kind, key)} --type=json -p={_steps(steps)}"
 
 
 def number_command(kind: str, key: str, path: Sequence[str], value: int) -> str:
     """Sets a number of an object."""
     steps = [{"op": "replace", "path": _pointer(path), "value": value}]
-    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+    return f"kubectl patch {_named(kind, key)} --type=json -p={_steps(steps)}"
 
 
 def removal_command(kind: str, key: str, path: Sequence[str]) -> str:
     """Removes a field of an object."""
     steps = [{"op": "remove", "path": _pointer(path)}]
-    return f"kubectl patch {_named(kind, key)} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+    return f"kubectl patch {_named(kind, key)} --type=json -p={_steps(steps)}"
 
 
 def priority_class_command(name: str, value: int) -> str:
-    return f"kubectl create priorityclass {name} --value={value}"
+    return f"kubectl create priorityclass {quoted(name)} --value={value}"
 
 
 def covering_command(queue: str, flavors: int, quotas: Mapping[str, str]) -> str:
@@ -219,11 +220,16 @@ def covering_command(queue: str, flavors: int, quotas: Mapping[str, str]) -> str
         for at in range(flavors):
             path = _pointer((*group, "flavors", str(at), "resources", "-"))
             steps.append({"op": "add", "path": path, "value": {"name": name, "nominalQuota": amount}})
-    return f"kubectl patch clusterqueue {queue} --type=json -p='{json.dumps(steps, separators=(',', ':'))}'"
+    return f"kubectl patch clusterqueue {quoted(queue)} --type=json -p={_steps(steps)}"
 
 
 def _spec(fields: Mapping[str, Any]) -> str:
-    return json.dumps({"spec": fields}, separators=(",", ":"))
+    """As a word of the shell, like the next."""
+    return quoted(json.dumps({"spec": fields}, separators=(",", ":")))
+
+
+def _steps(patch: Sequence[Mapping[str, Any]]) -> str:
+    return quoted(json.dumps(patch, separators=(",", ":")))
 
 
 def delete_commands(pods: Sequence[str]) -> tuple[str, ...]:
@@ -233,13 +239,14 @@ def delete_commands(pods: Sequence[str]) -> tuple[str, ...]:
         namespace, _, name = pod.partition("/")
         by_namespace.setdefault(namespace, []).append(name)
     return tuple(
-        f"kubectl delete pod {' '.join(names)} -n {namespace}" for namespace, names in sorted(by_namespace.items())
+        f"kubectl delete pod {joined(names)} -n {quoted(namespace)}"
+        for namespace, names in sorted(by_namespace.items())
     )
 
 
 def _named(kind: str, key: str) -> str:
     namespace, _, name = key.rpartition("/")
-    return f"{kind} {name} -n {namespace}" if namespace else f"{kind} {name}"
+    return f"{kind} {quoted(name)} -n {quoted(namespace)}" if namespace else f"{kind} {quoted(name)}"
 
 
 def _toleration(taint: Taint) -> dict[str, str]:
@@ -251,7 +258,7 @@ def _added(path: Sequence[str], values: Sequence[dict[str, str]], *, has_list: b
     steps: list[dict[str, Any]] = [{"op": "add", "path": _pointer((*path, "-")), "value": each} for each in values]
     if not has_list:
         steps = [{"op": "add", "path": _pointer(path), "value": list(values)}]
-    return json.dumps(steps, separators=(",", ":"))
+    return _steps(steps)
 
 
 def _pointer(path: Sequence[str]) -> str:

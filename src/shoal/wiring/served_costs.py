@@ -18,7 +18,6 @@ from shoal.controllers.history.budget_publisher import BudgetPublisher
 from shoal.cost.budgets import BudgetLine
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.hourly_prices import held_gpus, hourly_prices
-from shoal.cost.prices.machine_prices import missing_note
 from shoal.cost.records import Holding, Machine
 from shoal.cost.report import PriceBasis
 from shoal.store.history.allocation_reader import AllocationReader
@@ -59,6 +58,8 @@ class PriceFigures:
         self.figures = CostFigures()
 
     async def run(self) -> None:
+        # Without them the first report would lack the budgets of teams, and work that they hold back would start.
+        await self._context.informers.of(NAMESPACES).synced()
         while True:
             await self._read_budgets()
             self.compute()
@@ -85,7 +86,8 @@ class PriceFigures:
             self._warn(f"budgets cannot be computed, and hold no work back: {error}")
             return
         self._budgets = found.lines
-        self._warn(f"budgets count less than was spent: {missing_note(found.missing)}" if found.missing else "")
+        notes = found.notes()
+        self._warn(f"budgets count less than was spent: {'; '.join(notes)}" if notes else "")
         if self._publisher is not None:
             await self._publisher.publish(budget_report(found, file.budgets, file.currency))
 

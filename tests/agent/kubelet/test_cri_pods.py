@@ -152,10 +152,12 @@ async def test_a_short_grace_period_is_no_kill(tmp_path: Path) -> None:
         await machine.create("graceful", "serve")
         await machine.until_ready("graceful")
 
-        await machine.cluster.delete(PODS, "graceful", Deletion(grace_s=1))
+        await machine.cluster.delete(PODS, "graceful", Deletion(grace_s=5))
         await machine.until_gone("graceful")
 
-        assert machine.cri.graces == [1]
+        # What is left of it when the kubelet sees the deletion.
+        (grace,) = machine.cri.graces
+        assert 0 < grace <= 5
 
 
 async def test_the_sandbox_of_a_pod_that_has_ended_is_stopped(tmp_path: Path) -> None:

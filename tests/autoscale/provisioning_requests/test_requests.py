@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -163,6 +165,36 @@ def test_a_request_has_the_pods_of_its_templates_less_those_that_exist() -> None
     assert [each.metadata.name for each in left] == ["train-requested-0-1"]
     elsewhere = replace(_consuming("p0", new), metadata=replace(_consuming("p0", new).metadata, namespace="other"))
     assert unconsumed(request, pods, [elsewhere, pod("p2", gpus=1)]) == pods
+
+
+def test_pods_that_exist_take_their_own_kind_first_and_then_the_first_that_is_left() -> None:
+    request = replace(_request(), pod_sets=(RequestedPods("worker", 1), RequestedPods("large", 2)))
+    pods = requested_pods(request, {"worker": _template(), "large": _template(8)})
+    key = "autoscaling.x-k8s.io/consume-provisioning-request"
+    left = unconsumed(request, pods, [_consuming("p0", key, 8), _consuming("p1", key, 4)])
+    assert [each.metadata.name for each in left] == ["train-requested-1-1"]
+    assert unconsumed(request, pods, [_consuming(f"p{number}", key, 8) for number in range(4)]) == ()
+
+
+def test_the_effort_for_pods_that_exist_grows_with_their_number_only() -> None:
+    def calls(count: int) -> int:
+        request = replace(_request(), pod_sets=(RequestedPods("worker", count), RequestedPods("large", count)))
+        pods = requested_pods(request, {"worker": _template(), "large": _template(8)})
+        present = [_consuming("p", "autoscaling.x-k8s.io/consume-provisioning-request", 8)] * count
+        found = 0
+
+        def count_call(_frame: FrameType, event: str, _argument: object) -> None:
+            nonlocal found
+            found += event == "call"
+
+        sys.setprofile(count_call)
+        try:
+            unconsumed(request, pods, present)
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert calls(200) < 2.5 * calls(100)
 
 
 @pytest.mark.parametrize(

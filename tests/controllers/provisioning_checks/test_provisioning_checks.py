@@ -17,7 +17,8 @@ from shoal.client.ecosystem_kinds import (
     WORKLOADS,
 )
 from shoal.client.item import Obj
-from shoal.client.kind import JOBS
+from shoal.client.kind import JOBS, POD_TEMPLATES
+from shoal.controllers.provisioning_checks.request_objects import request_name
 
 _GROUPS = ("karpenter.sh", "scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io")
 _CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -119,3 +120,78 @@ async def test_a_check_without_its_configuration_is_not_active(tmp_path: Path) -
             return bool(states[0].get("reason") == "BadParametersRef")
 
         await world.until(is_inactive, 30)
+
+
+_PARTS = ("scheduler", "queues", "jobs")
+
+
+async def _first_request(world: ScaledCluster) -> Obj:
+    async def is_there() -> bool:
+        return bool(await world.cluster.all(PROVISIONING_REQUESTS))
+
+    await world.until(is_there, 60)
+    return (await world.cluster.all(PROVISIONING_REQUESTS))[0]
+
+
+@virtual
+async def test_a_request_after_a_change_of_flavors_has_the_selectors_of_the_new_flavor(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS, parts=_PARTS) as world:
+        await world.add_pool(limits={"nodes": "1"})
+        await _queue(world)
+        await world.cluster.create(RESOURCE_FLAVORS, {"metadata": {"name": "b"}, "spec": {"nodeLabels": {"tier": "b"}}})
+        await _job(world, "train", 2)
+        await _first_request(world)
+        await world.cluster.patch(CLUSTER_QUEUES, "all", {"spec": {"stopPolicy": "HoldAndDrain"}})
+        await world.cluster.pass_time(10)
+        assert not await world.cluster.all(PROVISIONING_REQUESTS)
+        quotas = [{"name": "cpu", "nominalQuota": "1000"}, {"name": GPU, "nominalQuota": "64"}]
+        groups = [{"coveredResources": ["cpu", GPU], "flavors": [{"name": "b", "resources": quotas}]}]
+        await world.cluster.patch(CLUSTER_QUEUES, "all", {"spec": {"stopPolicy": "None", "resourceGroups": groups}})
+        request = await _first_request(world)
+        name = request["spec"]["podSets"][0]["podTemplateRef"]["name"]
+        template = await world.cluster.get(POD_TEMPLATES, name)
+        assert template["template"]["spec"].get("nodeSelector") == {"tier": "b"}
+
+
+@virtual
+async def test_a_workload_does_not_use_the_request_of_one_that_had_its_name(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS, parts=_PARTS) as world:
+        await world.add_pool(limits={"nodes": "1"})
+        await _queue(world)
+        await _job(world, "train", 2)
+        old = await _first_request(world)
+        workload = (await world.cluster.all(WORKLOADS))[0]["metadata"]
+        orphan = {"metadata": {"ownerReferences": None}}
+        await world.cluster.patch(PROVISIONING_REQUESTS, old["metadata"]["name"], orphan)
+        await world.cluster.delete(WORKLOADS, workload["name"])
+
+        async def has_another() -> bool:
+            requests = await world.cluster.all(PROVISIONING_REQUESTS)
+            owners = [owner["uid"] for each in requests for owner in each["metadata"].get("ownerReferences") or ()]
+            found = await world.cluster.all(WORKLOADS)
+            return bool(found) and owners == [found[0]["metadata"]["uid"]]
+
+        await world.until(has_another, 60)
+        assert (await world.cluster.all(WORKLOADS))[0]["metadata"]["uid"] != workload["uid"]
+
+
+@virtual
+async def test_a_request_of_another_owner_makes_no_check_ready(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS, parts=_PARTS) as world:
+        await world.add_pool(limits={"nodes": "1"})
+        await _queue(world)
+        await _job(world, "train", 2)
+        name = (await _first_request(world))["metadata"]["name"]
+        await world.cluster.patch(PROVISIONING_REQUESTS, name, {"metadata": {"ownerReferences": None}})
+        granted = {"type": "Provisioned", "status": "True", "reason": "Given", "message": "here it is"}
+        await world.cluster.patch(PROVISIONING_REQUESTS, name, {"status": {"conditions": [granted]}}, "status")
+        await world.cluster.pass_time(20)
+        found = await _check(world)
+        assert found["state"] == "Pending"
+        assert f"ProvisioningRequest {name} does not belong to this Workload" in found["message"]
+
+
+def test_no_two_workloads_and_checks_have_one_name_of_a_request() -> None:
+    names = {request_name(*each) for each in (("a-b", "1", "c", 1), ("a", "2", "b-c", 1), ("a", "3", "b-c", 1))}
+    assert len(names) == 3
+    assert len(request_name("w" * 250, "1", "check", 1)) <= 253

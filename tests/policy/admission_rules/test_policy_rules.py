@@ -61,6 +61,11 @@ def _host_path(path: str) -> Obj:
     return pod(volumes=[{"name": "v", "hostPath": {"path": path}}])
 
 
+def _with_part(**annotations: str) -> Obj:
+    named = {name.replace("_", "-"): text for name, text in annotations.items()}
+    return pod(container(0), runtimeClassName="nvidia", annotations=named)
+
+
 CASES = [
     (pod(), {}),
     (pod(container(0), tolerations=[], nodeSelector={}), {}),
@@ -107,7 +112,17 @@ CASES = [
     (_host_path("/"), {"GpuWithoutRequest": 1}),
     (_host_path("/./dev//nvidia-uvm"), {"GpuWithoutRequest": 1}),
     (_host_path("/proc/1/root/dev"), {"GpuWithoutRequest": 1}),
+    (_host_path("/proc/1/cwd/dev/nvidia0"), {"GpuWithoutRequest": 1}),
+    (_host_path("/proc"), {"GpuWithoutRequest": 1}),
     (_host_path("/run/nvidia/driver"), {"GpuWithoutRequest": 1}),
+    (_host_path("/run/"), {"GpuWithoutRequest": 1}),
+    (_host_path("/var"), {"GpuWithoutRequest": 1}),
+    (_host_path("/var/run"), {"GpuWithoutRequest": 1}),
+    (_host_path("/var/run/nvidia"), {"GpuWithoutRequest": 1}),
+    (_host_path("/var/run/cdi"), {}),
+    (_host_path("/var/log"), {}),
+    (_host_path("/run/containerd"), {}),
+    (_host_path("/process"), {}),
     (_host_path("/dev/hugepages"), {}),
     (_host_path("/dev/infiniband"), {}),
     (_host_path("/home/dev"), {}),
@@ -116,7 +131,26 @@ CASES = [
     (pod(container(0, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}]), runtimeClassName="nvidia"), {}),
     (pod(runtimeClassName="nvidia"), {}),
     (pod(container(0), runtimeClassName="nvidia", annotations={"gpu-fraction": "0.5"}), {}),
-    (pod(container(0), runtimeClassName="nvidia", resourceClaims=[{"name": "c"}]), {}),
+    (_with_part(gpu_fraction="1.0"), {}),
+    (_with_part(gpu_fraction="0"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_fraction="0.00"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_fraction=""), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_fraction="-0.5"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_fraction="half 0.5"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_fraction="0.5\n"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_memory="2000"), {}),
+    (_with_part(gpu_memory="0"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_memory="2Gi"), {"GpuWithoutRequest": 1}),
+    (_with_part(gpu_fraction="0", gpu_memory="2000"), {}),
+    (pod(container(0), runtimeClassName="nvidia", resourceClaims=[{"name": "c"}]), {"GpuWithoutRequest": 1}),
+    (
+        pod(
+            container(0, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]),
+            runtimeClassName="nvidia",
+            resourceClaims=[{"name": "c"}],
+        ),
+        {},
+    ),
     (pod(container(0), runtimeClassName="gvisor"), {}),
     (pod(container(securityContext={"privileged": True})), {"PrivilegedContainer": 1}),
     (pod(container(securityContext={"privileged": False})), {}),

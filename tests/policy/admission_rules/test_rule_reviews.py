@@ -189,3 +189,17 @@ def test_a_job_in_a_queue_that_does_not_exist_is_warned_of_when_it_is_created() 
     job = {**deployment(pod()), "apiVersion": "batch/v1", "kind": "Job"}
     job["metadata"] = {"name": "j", "namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "team-b"}}
     assert _missing(job) == [("NoSuchLocalQueue", "metadata.labels[kueue.x-k8s.io/queue-name]", "warn")]
+
+
+def test_a_warning_about_a_queue_names_no_other_queue_of_the_namespace() -> None:
+    """Who may create a pod may not be allowed to list queues."""
+    job = {**deployment(pod()), "apiVersion": "batch/v1", "kind": "Job"}
+    job["metadata"] = {"name": "j", "namespace": "team", "labels": {"kueue.x-k8s.io/queue-name": "team-b"}}
+    metadata = {"name": "acquisition", "namespace": "team"}
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": metadata}
+    found = list(findings(job, ObjectSet([queue], _KNOWN), RuleModes()))
+    (about,) = [each for each in found if each.rule == "NoSuchLocalQueue"]
+    assert "acquisition" not in about.text
+    assert about.text == next(
+        each.text for each in findings(job, ObjectSet([], _KNOWN), RuleModes()) if "401" in each.id
+    )

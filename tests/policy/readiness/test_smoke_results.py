@@ -7,6 +7,7 @@ import pytest
 from shoal.policy.readiness.all_reduce import all_reduce_outcome
 from shoal.policy.readiness.smoke_results import (
     interruption_outcome,
+    no_pods_outcome,
     scaling_outcome,
     stuck_outcome,
     vectoradd_outcome,
@@ -69,6 +70,35 @@ def test_vectoradd_has_to_print_that_it_passed(node: dict[str, object], fault: s
 @pytest.mark.parametrize(("seconds", "state"), [(12, "pass"), (299, "pass"), (300, "fail")])
 def test_five_minutes_are_the_limit_of_scaling_from_zero(seconds: float, state: str) -> None:
     assert scaling_outcome(4, seconds).state == state
+
+
+REFUSED = {
+    "involvedObject": {"kind": "PyTorchJob", "name": "p"},
+    "type": "Warning",
+    "reason": "FailedCreatePod",
+    "message": 'Error creating: pods "p-master-0" is forbidden: exceeded quota: gpus',
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "conditions", "events", "state", "words"),
+    [
+        ({}, [], [], "not run", "the training operator does not run"),
+        ({"runPolicy": {"suspend": True}}, [], [], "not run", "is suspended"),
+        ({}, [{"type": "Suspended", "status": "True", "reason": "Held", "message": "m"}], [], "not run", "Held: m"),
+        ({}, [{"type": "Created", "status": "True", "reason": "C", "message": "m"}], [], "fail", "Created: C: m"),
+        ({}, [{"type": "Suspended", "status": "False"}], [], "fail", "after 30 s"),
+        ({}, [], [REFUSED], "fail", "Event FailedCreatePod: Error creating: pods"),
+    ],
+)
+def test_a_pytorch_job_without_pods_says_what_kept_them_away(
+    spec: dict[str, object], conditions: list[object], events: list[dict[str, object]], state: str, words: str
+) -> None:
+    job: dict[str, object] = {"metadata": {"name": "p"}, "spec": spec, "status": {"conditions": conditions}}
+    found = no_pods_outcome(job, events, 30)
+    assert found.state == state
+    assert words in " ".join(found.evidence)
+    assert bool(found.fix) == (state == "fail")
 
 
 def test_other_results_say_what_was_seen() -> None:

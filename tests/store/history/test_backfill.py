@@ -26,6 +26,7 @@ from shoal.units.errors import UserError, Where
 
 START = 1_790_812_800_000
 MINUTE_MS = 60_000
+NOW_MS = START + 30 * 24 * HOUR_MS
 DEVICES = [f"n{node}/{gpu}" for node in range(2) for gpu in range(3)]
 TTL_MS = HOUR_MS
 EVERY_MS = 5 * MINUTE_MS
@@ -149,7 +150,7 @@ def _snapshot(folder: Path, at_ms: int, pods: list[TruePod], kinds: str) -> Clus
     items = items or [_node("n0"), _node("n1")]
     path = folder / f"{rfc3339(at_ms)}-{kinds}.json"
     path.write_text(json.dumps({"kind": "List", "items": items}))
-    return read_snapshot(path)
+    return read_snapshot(path, NOW_MS)
 
 
 def _snapshots(folder: Path, draw: Random, pods: list[TruePod]) -> list[ClusterSnapshot]:
@@ -307,7 +308,7 @@ def test_files_of_one_namespace_say_nothing_of_others(tmp_path: Path) -> None:
     history = UsageHistory(MemoryTables())
     assert fill(history, snapshots).partial == 2
     assert _gaps(history, 30) == [(0, 30)]
-    complete = [read_snapshot(Path(one.name), is_complete=True) for one in snapshots]
+    complete = [read_snapshot(Path(one.name), NOW_MS, is_complete=True) for one in snapshots]
     told = UsageHistory(MemoryTables())
     assert fill(told, complete).partial == 0
     assert _gaps(told, 30) == []
@@ -335,6 +336,16 @@ WRONG = {
         '{"items": [{"kind": "Node", "metadata": {"name": "n", "creationTimestamp": "2026-10-01T00:01:00Z"}}]}',
         "changed later than the moment in its name, 60 s",
     ),
+    "a moment in the future": (
+        "2999-01-01T00:00:00Z.json",
+        '{"items": [{"kind": "Node", "metadata": {"name": "n"}}]}',
+        "is of a moment that has not come yet, 2999-01-01T00:00:00Z",
+    ),
+    "an object from the future": (
+        "a.json",
+        '{"items": [{"kind": "Node", "metadata": {"name": "n", "creationTimestamp": "2999-01-01T00:00:00Z"}}]}',
+        "is of a moment that has not come yet",
+    ),
     "a name that is no moment": (
         "2026-13-01T00:00:00Z.json",
         '{"items": [{"kind": "Node", "metadata": {"name": "n"}}]}',
@@ -347,14 +358,23 @@ WRONG = {
 def test_a_file_that_is_wrong_is_named(tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=said) as raised:
-        read_snapshot(tmp_path / name)
+        read_snapshot(tmp_path / name, NOW_MS)
     assert name in str(raised.value)
+
+
+def test_a_node_that_cannot_be_read_is_named_with_its_file(tmp_path: Path) -> None:
+    node = {"kind": "Node", "metadata": {"name": "odd", "uid": "u"}, "status": {"capacity": {"cpu": "many"}}}
+    path = tmp_path / "2026-10-01T00:00:00Z.json"
+    path.write_text(json.dumps({"items": [node]}))
+    with pytest.raises(UserError, match='has a node that cannot be read, "odd": ') as raised:
+        fill(UsageHistory(MemoryTables()), [read_snapshot(path, NOW_MS)])
+    assert path.name in str(raised.value)
 
 
 def test_without_a_moment_in_its_name_a_file_is_of_the_latest_that_it_names(tmp_path: Path) -> None:
     items = [_node("n0"), _pod(_truth("one", "n0/0", 5, 400), START + 9 * MINUTE_MS)]
     (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "items": items}))
-    assert read_snapshot(tmp_path / "pods.json").at_ms == START + 5 * MINUTE_MS
+    assert read_snapshot(tmp_path / "pods.json", NOW_MS).at_ms == START + 5 * MINUTE_MS
 
 
 def test_a_container_that_is_started_again_is_not_the_end_of_its_pod(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from shoal.policy.admission_rules.past import HOUR_MS, CreatedPods
 from shoal.store.history.file_tables import open_for_writing
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.memory_tables import MemoryTables
+from shoal.store.history.tables import StoredRow
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -38,6 +40,23 @@ def test_a_window_has_the_hours_in_which_a_pod_was_created(history: UsageHistory
     history.created.add([one(0), one(3 * HOUR_MS, "later", "SHL-352", "SHL-353")])
     (found,) = history.created.between(HOUR_MS, 4 * HOUR_MS)
     assert (found.name, found.rules) == ("later", ("SHL-352", "SHL-353"))
+
+
+def test_owners_of_any_kind_and_name_are_recorded_and_kept_apart(history: UsageHistory) -> None:
+    kinds = [("a b", "c"), ("a", "b c"), ("a,b", ""), ("\x1f\ud7ff", "x" * 5000)]
+    created = [CreatedPods("red", kind, name, 0, 1, 1, ("SHL-352",)) for kind, name in kinds]
+    history.created.add(created)
+    history.created.add(created)
+    found = history.created.between(0, HOUR_MS)
+    assert sorted((row.kind, row.name, row.pods) for row in found) == sorted((*one, 2) for one in kinds)
+    assert all(len(row.key) < 40 for row in history.tables.overlapping("created", 0, HOUR_MS))
+
+
+def test_a_row_that_cannot_be_read_is_left_out(history: UsageHistory) -> None:
+    history.tables.put("created", [StoredRow("0 red a b c SHL-352", 0, 1, "red", msgspec.msgpack.encode(3))])
+    history.created.add([one(5)])
+    assert [row.pods for row in history.created.between(0, HOUR_MS)] == [1]
+    assert history.created.since_ms() == 5
 
 
 def test_a_namespace_can_be_forgotten_and_old_rows_are_deleted(history: UsageHistory) -> None:

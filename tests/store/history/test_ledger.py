@@ -87,6 +87,39 @@ def test_what_ended_before_the_retention_is_deleted_and_what_is_open_is_not(hist
     assert history.ledger.holdings(0, 1000).keys() == {"new", "open"}
 
 
+def test_time_whose_rows_were_deleted_is_unknown_and_not_free(history: UsageHistory) -> None:
+    held = {"p": _held("p", 100, 150), "q": _held("q", 150, 200)}
+    history.ledger.write(LedgerChanges(100, {"m": MACHINE}, held))
+    history.ledger.write(LedgerChanges(200, gap=Span(150, 170)))
+    assert (history.ledger.since_ms(), history.ledger.deleted_ms()) == (100, None)
+    history.ledger.delete_before(160)
+    assert (history.ledger.since_ms(), history.ledger.deleted_ms()) == (160, 160)
+    assert history.ledger.gaps(100, 200) == [Span(100, 160), Span(160, 170)]
+    curves, period = {"m": constant(Decimal(36_000))}, whole_period(TimeWindow(100, 200))
+    rows = statement(history.records(100, 200), curves, period, dimension("namespace"))
+    assert {row.kind: row.amount for row in rows if row.amount} == {
+        "allocated-unmeasured": Decimal("0.5"),
+        "unknown": Decimal("0.5"),
+    }
+
+
+def test_a_deletion_before_the_history_began_changes_nothing(history: UsageHistory) -> None:
+    history.ledger.delete_before(50)
+    assert history.ledger.since_ms() is None
+    history.ledger.write(LedgerChanges(100))
+    history.ledger.delete_before(50)
+    assert (history.ledger.since_ms(), history.ledger.deleted_ms()) == (100, None)
+
+
+def test_a_deletion_by_a_clock_that_was_ahead_leaves_later_time_known(history: UsageHistory) -> None:
+    history.ledger.write(LedgerChanges(100, {"m": MACHINE}))
+    history.ledger.delete_before(10_000)
+    history.ledger.write(LedgerChanges(200))
+    history.ledger.write(LedgerChanges(300))
+    assert (history.ledger.since_ms(), history.ledger.deleted_ms()) == (200, 200)
+    assert history.ledger.gaps(0, 300) == [Span(0, 200)]
+
+
 def test_usual_requests_and_those_that_wait_are_wanted(history: UsageHistory) -> None:
     waits = {f"p{at}": Wait(Holder(f"p{at}"), at, at + 1, 1) for at in range(300)}
     waits["rare"] = Wait(Holder("rare"), 40, 60, 8)

@@ -129,6 +129,14 @@ def test_the_token_is_read_from_its_file_and_is_in_no_message(fake: FakePromethe
     assert [headers["Authorization"] for _, headers in fake.asked] == ["Bearer secret-one", "Bearer secret-two"]
 
 
+def test_a_file_of_the_token_that_is_gone_is_named_and_use_is_unknown(fake: FakePrometheus, tmp_path: Path) -> None:
+    history = _history(PrometheusAddress(fake.url, tmp_path / "token"))
+    assert [one.uses for one in history.records(START, START + HOUR_MS).holdings] == [()]
+    (note,) = history.measured.notes()
+    assert f"{tmp_path / 'token'}: cannot be read" in note
+    assert fake.asked == []
+
+
 def test_matchers_are_part_of_every_selector(fake: FakePrometheus) -> None:
     fake.answer = lambda *_: _answered({})
     history = _history(PrometheusAddress(fake.url, selector='job="dcgm"'))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,6 +98,38 @@ def test_objects_lose_values_of_variables_and_former_configurations() -> None:
     assert found["args"] == [f"--password={REDACTED}", "--port=8080"]
     assert found["empty"] == {"password": ""}
     assert found["count"] == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (["--token", PLANTED], ["--token", REDACTED]),
+        (["train", "-db-password", PLANTED, "--port", "80"], ["train", "-db-password", REDACTED, "--port", "80"]),
+        (["--token", f"-{PLANTED}"], ["--token", REDACTED]),
+        (["--rotate-secrets", "--token", PLANTED], ["--rotate-secrets", "--token", REDACTED]),
+        (["--token", {"x": 1}, "--token"], ["--token", {"x": 1}, "--token"]),
+        (["--tokenizer", "bert", "secrets", "pods"], ["--tokenizer", "bert", "secrets", "pods"]),
+    ],
+)
+def test_the_item_after_an_option_with_the_name_of_a_secret_is_replaced(given: list[Any], kept: list[Any]) -> None:
+    assert value_without_secrets({"args": given}) == {"args": kept}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"spec": {{"containers": [{{"env": [{{"name": "A", "value": "{PLANTED}"}}]}}]}}}}',
+        f'"{{\\"env\\":[{{\\"name\\":\\"A\\",\\"value\\":\\"{PLANTED}\\"}}]}}"',
+        f"containers:\n- env:\n  - name: A\n    value: {PLANTED}",
+    ],
+)
+def test_annotations_with_copies_of_variables_are_left_out(text: str) -> None:
+    pod = {"metadata": {"annotations": {"a": "the environment: env", "tool.example/former": text}}}
+    nested = {"spec": {"template": pod}}
+    assert value_without_secrets([pod, nested]) == [
+        {"metadata": {"annotations": {"a": "the environment: env"}}},
+        {"spec": {"template": {"metadata": {"annotations": {"a": "the environment: env"}}}}},
+    ]
 
 
 @given(st.text(alphabet="ab:=\"'\\ tokenpassword\n/@-{}&", max_size=200))

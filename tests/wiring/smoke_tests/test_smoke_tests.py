@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,9 +14,10 @@ from build.fleets import FleetRun, machine
 from build.foreign_kinds import established
 from build.live_schedulers import start_scheduler
 from build.small_clusters import SmallCluster, small_cluster
+from build.stormy_api import CALM, StormyApi, Weather
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import PYTORCH_JOBS
-from shoal.client.kind import DEFINITIONS, NAMESPACES
+from shoal.client.kind import DEFINITIONS, EVENTS, NAMESPACES, PODS
 from shoal.client.refusals import NotFoundError
 from shoal.embedded.apiserver.foreign.definitions import definitions
 from shoal.embedded.controllers.deployments.controller import deployment_controller
@@ -173,6 +175,66 @@ async def test_a_pytorch_job_that_succeeds_passes(tmp_path: Path) -> None:
         done = await _run(cluster, "pytorch-multi", settings=SmokeSettings(pytorch_image="train"))
         await beside
         assert done["pytorch-multi"].state == "pass"
+
+
+@virtual
+async def test_a_pytorch_job_whose_pods_are_refused_fails_with_the_event(tmp_path: Path) -> None:
+    async with cluster_with(tmp_path, 8) as cluster:
+        (definition,) = (one for one in definitions() if one["metadata"]["name"] == "pytorchjobs.kubeflow.org")
+        await cluster.create(DEFINITIONS, definition)
+        await established(cluster)
+
+        async def operator() -> None:
+            while not await cluster.all(PYTORCH_JOBS):
+                await cluster.pass_time(1)
+            (job,) = await cluster.all(PYTORCH_JOBS)
+            about = {"kind": "PyTorchJob", "name": job["metadata"]["name"], "namespace": job["metadata"]["namespace"]}
+            meta = {"name": "e", "namespace": about["namespace"]}
+            event = {"metadata": meta, "involvedObject": about, "type": "Warning", "reason": "FailedCreatePod"}
+            await cluster.create(EVENTS, {**event, "message": "exceeded quota: gpus"})
+
+        beside = asyncio.ensure_future(operator())
+        done = await _run(cluster, "pytorch-single", settings=SmokeSettings(timeout_s=30, pytorch_image="train"))
+        await beside
+        assert done["pytorch-single"].state == "fail"
+        assert "Event FailedCreatePod: exceeded quota: gpus" in done["pytorch-single"].evidence
+
+
+@virtual
+async def test_an_api_server_that_stops_answering_ends_a_test_and_not_the_command(tmp_path: Path) -> None:
+    async with cluster_with(tmp_path, 8) as cluster:
+        stormy = StormyApi(cluster.api, cluster.clock, random.Random(1), CALM)
+        tests = SmokeTests(stormy, Logs(GOOD_LOG), cluster.clock, SmokeSettings(timeout_s=30))
+        reports: list[str] = []
+
+        def report(words: str) -> None:
+            reports.append(words)
+            stormy.weather = Weather(refused=1.0)
+
+        done = await tests.run(["vectoradd"], report)
+        assert done["vectoradd"].state == "not run"
+        assert "the API server did not answer" in done["vectoradd"].evidence[0]
+        assert "kubectl delete namespace shoal-smoke-test" in reports[-1]
+
+
+@virtual
+async def test_a_short_outage_while_a_test_waits_is_not_its_end(tmp_path: Path) -> None:
+    async with cluster_with(tmp_path, 8) as cluster:
+        stormy = StormyApi(cluster.api, cluster.clock, random.Random(1), CALM)
+
+        async def outage() -> None:
+            while not await cluster.all(PODS):
+                await cluster.pass_time(0.2)
+            stormy.weather = Weather(refused=1.0)
+            await cluster.pass_time(3)
+            stormy.calm()
+
+        beside = asyncio.ensure_future(outage())
+        tests = SmokeTests(stormy, Logs(GOOD_LOG), cluster.clock, SmokeSettings())
+        done = await tests.run(["vectoradd"], lambda _: None)
+        await beside
+        assert stormy.happened["refused"] > 0
+        assert done["vectoradd"].state == "pass"
 
 
 class Server:

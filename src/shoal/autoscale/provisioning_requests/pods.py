@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -17,6 +20,7 @@ _REQUESTED: Final = "-requested-"
 """In the names of the pods: they exist in plans only."""
 
 Raw = Mapping[str, Any]
+_Requests = tuple[object, ...]
 
 
 def requested_pods(request: ProvisioningRequest, templates: Mapping[str, Raw]) -> tuple[Pod, ...]:
@@ -49,17 +53,45 @@ def pods_of_template(template: Raw, namespace: str, names: Iterable[str], where:
 
 def unconsumed(request: ProvisioningRequest, pods: Sequence[Pod], present: Iterable[Pod]) -> tuple[Pod, ...]:
     """The pods of the request for which no pod has been created yet. `present`: the pods of the cluster."""
-    left = list(pods)
+    left = _Left(pods)
     for pod in present:
         notes = pod.metadata.annotations
         if pod.metadata.namespace != request.namespace or pod.is_finished():
             continue
-        if request.name not in (notes.get(CONSUME), notes.get(OLD_CONSUME)) or not left:
-            continue
+        if request.name in (notes.get(CONSUME), notes.get(OLD_CONSUME)):
+            left.take_one_like(pod)
+    return left.pods()
+
+
+class _Left:
+    """Pods by what they request. There are few kinds and many pods."""
+
+    def __init__(self, pods: Sequence[Pod]) -> None:
+        self._kinds: list[tuple[_Requests, deque[tuple[int, Pod]]]] = []
+        for _, equal in groupby(enumerate(pods), key=lambda each: id(each[1].spec)):
+            same = list(equal)
+            self._of(_requests(same[0][1])).extend(same)
+
+    def take_one_like(self, pod: Pod) -> None:
+        """A pod with the same requests, or the first one."""
         wanted = _requests(pod)
-        left.remove(next((each for each in left if _requests(each) == wanted), left[0]))
-    return tuple(left)
+        found = next((kind for requests, kind in self._kinds if kind and requests == wanted), None)
+        if found is None:
+            found = min((kind for _, kind in self._kinds if kind), key=lambda kind: kind[0][0], default=None)
+        if found is not None:
+            found.popleft()
+
+    def pods(self) -> tuple[Pod, ...]:
+        """In their first order."""
+        return tuple(pod for _, pod in sorted(chain.from_iterable(kind for _, kind in self._kinds), key=itemgetter(0)))
+
+    def _of(self, requests: _Requests) -> deque[tuple[int, Pod]]:
+        for known, kind in self._kinds:
+            if known == requests:
+                return kind
+        self._kinds.append((requests, deque()))
+        return self._kinds[-1][1]
 
 
-def _requests(pod: Pod) -> tuple[object, ...]:
+def _requests(pod: Pod) -> _Requests:
     return tuple(container.resources for container in pod.spec.containers)

@@ -18,6 +18,8 @@ from shoal.autoscale.provisioning_requests.request import (
 
 BOOKING_S: Final = 600.0
 """How long capacity is kept for the pods of a request."""
+_TEMPLATES_S: Final = 60.0
+"""How much later than its request a PodTemplate may be created."""
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 60.0, 600.0
 
 
@@ -47,6 +49,11 @@ def next_due_s(request: ProvisioningRequest) -> float:
     if request.has(PROVISIONED):
         return request.since_s(PROVISIONED) + BOOKING_S
     return request.created_s + request.valid_s
+
+
+def templates_due_s(request: ProvisioningRequest) -> float:
+    """When its PodTemplates have to be there."""
+    return request.created_s + _TEMPLATES_S
 
 
 def impossible(why: str) -> NewCondition:

@@ -14,17 +14,17 @@ from shoal.autoscale.node_claims.claim import (
     FINALIZER,
     INITIALIZED,
     INITIALIZED_LABEL,
-    LAUNCHED,
     REGISTERED,
     REGISTERED_LABEL,
     UNREGISTERED_TAINT,
     NodeClaim,
 )
 from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, StepDecision, step_of
+from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES
-from shoal.cloud.port import CloudInstance
+from shoal.cloud.port import ANY_ZONE, GROUP_TAG, CloudInstance
 from shoal.controllers.node_scaling.figures import start_times
 from shoal.controllers.node_scaling.launches import Launches, Types
 from shoal.controllers.node_scaling.parts import ScalingParts
@@ -32,6 +32,7 @@ from shoal.controllers.node_scaling.terminations import Terminations
 
 _POLL_S: Final = 15.0
 """Changes of Nodes are seen at once; this is for limits of time."""
+_OF_MACHINE: Final = frozenset({INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL})
 _REGISTERED_SOON_S: Final = 1.0
 
 
@@ -60,8 +61,8 @@ class ClaimSteps:
         soonest: list[float] = []
         groups: dict[str, list[NodeClaim]] = {}
         for claim in claims:
-            if not claim.is_deleting:
-                groups.setdefault(claim.group, []).append(claim)
+            groups.setdefault(claim.group, []).append(claim)
+        requested = {each.tags.get(GROUP_TAG) for each in instances.values()}
         launched: set[str] = set()
         for claim in claims:
             node = nodes.get(claim.provider_id) if claim.provider_id else None
@@ -77,7 +78,8 @@ class ClaimSteps:
                 if claim.pool in paused or claim.group in launched:
                     continue
                 launched.add(claim.group)
-                again_s = await self._launches.launch(groups[claim.group], types)
+                is_requested = claim.group in requested
+                again_s = await self._launches.launch(groups[claim.group], types, is_requested=is_requested)
             elif decision.step is ClaimStep.GIVE_UP and claim.pool in paused:
                 again_s = None
             else:
@@ -122,12 +124,19 @@ class ClaimSteps:
         raw = item.obj()
         finalizers = raw["metadata"].get("finalizers") or []
         taints: list[Obj] = raw["spec"].get("taints") or []
-        metadata: Obj = {"labels": {**claim.labels, REGISTERED_LABEL: "true"}}
+        there = raw["metadata"].get("labels") or {}
+        # The kubelet knows its machine. The word for any zone is not written.
+        labels = {
+            key: value
+            for key, value in claim.labels.items()
+            if key not in _OF_MACHINE or (key not in there and value != ANY_ZONE)
+        }
+        metadata: Obj = {"labels": {**labels, REGISTERED_LABEL: "true"}}
         if FINALIZER not in finalizers:
             metadata["finalizers"] = [*finalizers, FINALIZER]
         left = [each for each in taints if each["key"] != UNREGISTERED_TAINT]
-        there = {(each["key"], each["effect"]) for each in left}
-        left += [each for each in self._taints_of(claim) if (each["key"], each["effect"]) not in there]
+        tainted = {(each["key"], each["effect"]) for each in left}
+        left += [each for each in self._taints_of(claim) if (each["key"], each["effect"]) not in tainted]
         await self._writer.patch_node(item, metadata, {"taints": left} if left != taints else None)
         await self._writer.set_conditions(claim.name, [(REGISTERED, "True", "Registered", "")], {"nodeName": name})
         self._say(claim, "Registered", f"node {name} has registered")
@@ -153,8 +162,7 @@ class ClaimSteps:
 
     async def _give_up(self, claim: NodeClaim, why: str) -> None:
         """The next plan takes another offering."""
-        if claim.has(LAUNCHED):
-            self._failures.note_failure(claim.offering, self._context.clock.seconds())
+        self._failures.note_failure(claim.offering, self._context.clock.seconds())
         self._say(claim, "GivenUp", f"{why}; another offering is tried", is_normal=False)
         await self._writer.delete(claim)
         self._observer.removed(claim.pool, "given up")

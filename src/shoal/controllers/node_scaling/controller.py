@@ -45,7 +45,7 @@ from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
 from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
-from shoal.controllers.node_scaling.orphans import remove_orphans
+from shoal.controllers.node_scaling.orphans import Orphans
 from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
@@ -92,6 +92,7 @@ class NodeScalingController:
         self._provisioning = Provisioning(parts)
         self._steps = ClaimSteps(parts)
         self._removals = Removals(parts, self._provisioning)
+        self._orphans = Orphans(context, cloud, self.observer)
         self._facts = ClaimConditions(context, parts.writer)
         self._has_changed = True
         """Whether anything that a search for nodes to remove depends on has changed since the last one."""
@@ -186,7 +187,8 @@ class NodeScalingController:
         """Look at everything; returns the seconds after which that is due again, or None without nodes."""
         pools = {item.name: item for item in self._context.informers.of(self._pools)}
         claims = self._claims_now()
-        if not (pools or claims or self._requests.is_needed) or any(one.is_there for one in self._others):
+        is_left = any(one.is_there for one in self._others)
+        if is_left or not (pools or claims or self._requests.is_needed or await self._orphans.are_there()):
             self.figures = NodeScalingFigures()
             return None
         state = await self._ready_state()
@@ -202,7 +204,7 @@ class NodeScalingController:
                 world.of_mode("paused", "dry-run"),
             )
         ]
-        soonest.append(await remove_orphans(self._context, self._cloud, world, self.observer))
+        soonest.append(await self._orphans.remove(world))
         await self._remove_forced(world)
         # Decisions need the claims as they are now.
         soonest.append(await self._decide(state, await self._world(state.inventory(), self._claims_now(), pools)))
@@ -314,10 +316,12 @@ class NodeScalingController:
         demand = found.demand
         there = {claim.name for claim in world.claims if not claim.is_deleting}
         await self._requests.revoke(demand.booked, found.homeless, there)
+        if not demand.to_check:
+            return found
+        # Pods that wait, and requests for nodes, have their places first.
+        left, _ = await self._computations.booked(found.given, found.given.pods)
         for wanted in demand.to_check:
-            given = msgspec.structs.replace(
-                found.given, gangs=dict.fromkeys(wanted.keys, wanted.request.gang), together={}
-            )
+            given = msgspec.structs.replace(left, gangs=dict.fromkeys(wanted.keys, wanted.request.gang), together={})
             plan = await self._computations.on_present_nodes(given, wanted.pods)
             if await self._requests.conclude([wanted], plan, world.launched(), world.claims_by_home()):
                 return None

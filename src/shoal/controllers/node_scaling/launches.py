@@ -1,8 +1,9 @@
 """Launches the instances of NodeClaims, one request for each launch group.
 
 The NodeClaims exist before the request, and their group is its token. So a process that is killed after the request
-and before the record repeats it, and gets the same instances. A group of which NodeClaims are missing was never
-requested, because its process was killed while it wrote them: it is given up, and planned again.
+and before the record repeats it, and gets the same instances. A group of which NodeClaims are missing, and for which
+the cloud has no instances, was never requested, because its process was killed while it wrote them: it is given up, and
+planned again.
 """
 
 from __future__ import annotations
@@ -47,12 +48,14 @@ class Launches:
         self._say = parts.say
         self._claims = parts.context.informers.of(NODE_CLAIMS)
 
-    async def launch(self, members: Sequence[NodeClaim], types: Types) -> float | None:
-        """`members`: all NodeClaims of a group. Returns the seconds after which it has to be called again."""
-        members = sorted(members, key=lambda each: each.name)
+    async def launch(self, group: Sequence[NodeClaim], types: Types, *, is_requested: bool) -> float | None:
+        """`group`: all NodeClaims of a group, also those that are being deleted. `is_requested`: whether the cloud has
+        instances for it. Returns the seconds after which it has to be called again.
+        """
+        members = sorted((each for each in group if not each.is_deleting), key=lambda each: each.name)
         waiting = [each for each in members if not each.has(LAUNCHED)]
         first = waiting[0]
-        if len(waiting) == len(members) < first.group_size:
+        if not is_requested and len(waiting) == len(members) < first.group_size:
             for claim in waiting:
                 self._say(
                     claim,
@@ -74,7 +77,7 @@ class Launches:
             self._observer.refused("no answer")
             _log.info("launch group %s: %s", first.group, error)
             return error.delay_s
-        taken = {each.provider_id for each in members if each.provider_id}
+        taken = {each.provider_id for each in group if each.provider_id}
         free = [each for each in instances if each.provider_id not in taken]
         for claim, instance in zip(waiting, free, strict=False):
             await self._record(claim, instance, types)

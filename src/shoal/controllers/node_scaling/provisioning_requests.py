@@ -24,6 +24,7 @@ from shoal.autoscale.provisioning_requests.progress import (
     next_due_s,
     retry_s,
     revoked,
+    templates_due_s,
 )
 from shoal.autoscale.provisioning_requests.request import (
     ATOMIC_SCALE_UP,
@@ -95,16 +96,16 @@ class ProvisioningRequests:
             if request.is_ended:
                 self._tries.pop(request.uid, None)
                 continue
-            due = due_condition(request, now_s)
-            if due is None or due.type != FAILED:
-                try:
-                    self._pods(request)
-                except UserError as error:
-                    due = impossible(str(error))
+            due, due_s = due_condition(request, now_s), next_due_s(request)
+            templates = self._templates(request)
+            if now_s < templates_due_s(request) and any(each.template not in templates for each in request.pod_sets):
+                due_s = min(due_s, templates_due_s(request))
+            elif due is None or due.type != FAILED:
+                due = _unusable(request, templates) or due
             if due is not None:
                 await self._write(item, due)
-            again_s = self._tries[request.uid][1] if request.uid in self._tries else next_due_s(request)
-            soonest.append(max(min(next_due_s(request), again_s) - now_s, 1.0))
+            again_s = self._tries[request.uid][1] if request.uid in self._tries else due_s
+            soonest.append(max(min(due_s, again_s) - now_s, 1.0))
         return min(soonest, default=None)
 
     def demand(self, present: Iterable[Pod]) -> Demand:
@@ -118,7 +119,7 @@ class ProvisioningRequests:
             if request.is_ended:
                 continue
             try:
-                left = unconsumed(request, self._pods(request), pods)
+                left = unconsumed(request, requested_pods(request, self._templates(request)), pods)
             except UserError:
                 continue
             wanted = RequestedCapacity(request, left)
@@ -140,7 +141,8 @@ class ProvisioningRequests:
             item = self._item(each.request)
             if condition is None or item is None:
                 continue
-            if condition.is_true:
+            if condition.type == PROVISIONED and condition.is_true:
+                self._tries.pop(each.request.uid, None)
                 homes = {plan.placed[key] for key in each.keys if key in plan.placed}
                 await self._note_claims(item, sorted(claims[home] for home in homes if home in claims))
                 has_found = True
@@ -173,14 +175,14 @@ class ProvisioningRequests:
             None if self._kind is None else self._context.informers.of(self._kind).get(request.namespace, request.name)
         )
 
-    def _pods(self, request: ProvisioningRequest) -> tuple[Pod, ...]:
+    def _templates(self, request: ProvisioningRequest) -> dict[str, Obj]:
+        """Those that are there, by name."""
         informer = self._context.informers.of(POD_TEMPLATES)
-        templates = {
+        return {
             each.template: item.obj().get("template") or {}
             for each in request.pod_sets
             if (item := informer.get(request.namespace, each.template)) is not None
         }
-        return requested_pods(request, templates)
 
     async def _write(self, item: Item, new: NewCondition) -> None:
         clock = self._context.clock
@@ -200,3 +202,14 @@ class ProvisioningRequests:
     async def _patch(self, item: Item, patch: Patch, subresource: str = "") -> None:
         if self._kind is not None:
             await self._context.api.patch(self._kind, item.namespace, item.name, patch, subresource)
+
+
+def _unusable(request: ProvisioningRequest, templates: Mapping[str, Obj]) -> NewCondition | None:
+    """What is wrong with a request for which no capacity has been found yet."""
+    if request.has(PROVISIONED):
+        return None
+    try:
+        requested_pods(request, templates)
+    except UserError as error:
+        return impossible(str(error))
+    return None

@@ -144,7 +144,7 @@ class ProvisioningChecks:
                 config = self._config(raw) if dig(raw, ("spec", "controllerName")) == PROVISIONING else None
                 if config is not None and state.get("state") in ("Pending", "Ready"):
                     attempt = int(state.get("retryCount") or 0) + 1
-                    name = request_name(item.name, str(state["name"]), attempt)
+                    name = request_name(item.name, item.uid, str(state["name"]), attempt)
                     wanted.add(name)
                     _set(state, await self._result(workload, name, config, attempt), self._context.clock.text())
         await self._delete_others(item, wanted)
@@ -162,6 +162,9 @@ class ProvisioningChecks:
         if item is None:
             return await self._create(workload, name, config)
         raw = item.obj()
+        if meta["uid"] not in _owner_uids(raw):
+            words = f"ProvisioningRequest {name} does not belong to this Workload; delete it to have capacity requested"
+            return CheckResult("Pending", words)
         is_admitted = conditions.is_true(workload.get("status") or {}, "Admitted")
         names = [str(each.get("name", "main")) for each in pod_sets]
         details: dict[str, str] = dig(raw, ("status", "provisioningClassDetails")) or {}
@@ -218,6 +221,10 @@ def _owners(item: Item) -> list[Key]:
     """The Workload of a ProvisioningRequest."""
     owners: list[dict[str, Any]] = item.obj()["metadata"].get("ownerReferences") or []
     return [(item.namespace, str(each["name"])) for each in owners if each.get("kind") == WORKLOADS.name]
+
+
+def _owner_uids(raw: Obj) -> set[str]:
+    return {str(each.get("uid")) for each in raw["metadata"].get("ownerReferences") or ()}
 
 
 def _owner_names(item: Item) -> list[str]:

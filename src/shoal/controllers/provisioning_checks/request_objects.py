@@ -61,8 +61,9 @@ def _number(given: Raw, name: str, otherwise: int) -> int:
     return otherwise if found is None else int(found)
 
 
-def request_name(workload: str, check: str, attempt: int) -> str:
-    return _short(f"{workload}-{check}-{attempt}")
+def request_name(workload: str, uid: str, check: str, attempt: int) -> str:
+    """A Workload that is made again under its name gets other requests."""
+    return _with_digest(f"{workload}-{check}-{attempt}", uid.encode())
 
 
 def managed_pod_sets(workload: Raw, config: CheckConfig) -> list[Obj]:
@@ -101,7 +102,10 @@ def request_objects(
         templates.append(
             {
                 "metadata": {
-                    "name": _short(f"{_PREFIX}-{name}-{info.name}"),
+                    # A later request of this name may need another template.
+                    "name": _with_digest(
+                        f"{_PREFIX}-{name}-{info.name}", msgspec.json.encode(template, order="sorted")
+                    ),
                     "namespace": namespace,
                     "labels": {MANAGED: "true"},
                     "ownerReferences": [owner],
@@ -135,9 +139,7 @@ def _template(pod_set: Raw, info: PodSetInfo) -> Obj:
     return {"metadata": dict(template.get("metadata") or {}), "spec": {**spec, **more}}
 
 
-def _short(name: str) -> str:
-    """An object name; a long one ends with a hash of the whole."""
-    if len(name) <= _LONGEST:
-        return name
-    digest = blake2b(name.encode(), digest_size=5).hexdigest()
+def _with_digest(name: str, of: bytes) -> str:
+    """An object name that differs where the name or `of` does."""
+    digest = blake2b(name.encode() + b"\n" + of, digest_size=5).hexdigest()
     return f"{name[: _LONGEST - len(digest) - 1]}-{digest}"

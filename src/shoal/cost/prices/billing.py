@@ -9,7 +9,7 @@ import msgspec
 
 from shoal.cost.price_curves import PriceCurve, amount
 from shoal.cost.prices.commitments import COVERED, blended
-from shoal.cost.prices.machine_prices import MachinePrices
+from shoal.cost.prices.machine_prices import MachineKey, MachinePrices, Rates, curves_of_names, machine_key
 from shoal.cost.prices.on_premises import HOURS_PER_MONTH
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Machine
@@ -51,20 +51,19 @@ def billing(machines: Sequence[Machine], prices: MachinePrices, file: PriceFile,
     if file.reservations or file.savings_plans:
         named = {one.instance_type for one in file.reservations}.union(*(plan.rates for plan in file.savings_plans))
         lists = {
-            machine.instance_type: curves[machine.name]
+            machine.instance_type: PriceCurve(prices.by_machine[machine_key(machine)])
             for machine in machines
             if machine.instance_type in named and machine.capacity in COVERED
         }
         found = blended(machines, lists, (file.reservations, file.savings_plans), window)
         others += [OtherLine(start, "unused-commitment", name, unused) for start, name, unused in found.unused]
-        curves |= _covered(machines, found.rates)
+        curves = curves_of_names(prices.by_machine | _covered(machines, found.rates))
     return Billing(curves, others)
 
 
-def _covered(machines: Sequence[Machine], rates: Mapping[str, list[tuple[int, Decimal]]]) -> dict[str, PriceCurve]:
-    by_type = {name: PriceCurve(of_type) for name, of_type in rates.items()}
+def _covered(machines: Sequence[Machine], rates: Mapping[str, Rates]) -> dict[MachineKey, Rates]:
     return {
-        machine.name: by_type[machine.instance_type]
+        machine_key(machine): rates[machine.instance_type]
         for machine in machines
-        if machine.capacity in COVERED and machine.instance_type in by_type
+        if machine.capacity in COVERED and machine.instance_type in rates
     }

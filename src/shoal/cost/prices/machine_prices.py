@@ -25,6 +25,8 @@ from shoal.units.errors import UserError, Where
 _ALWAYS = 0
 _MOST_NAMED = 8
 Rates = list[tuple[int, Decimal]]
+MachineKey = tuple[str, int]
+"""The name of a machine and when it started: names are used again."""
 
 
 class UnknownPrice(msgspec.Struct, frozen=True, order=True):
@@ -47,17 +49,18 @@ class UnknownPrice(msgspec.Struct, frozen=True, order=True):
 
 
 class MachinePrices(msgspec.Struct, frozen=True):
-    rates: dict[str, Rates]
-    """Of each machine by its name: moments, and the price per hour from then on."""
+    by_machine: dict[MachineKey, Rates]
+    """Moments, and the price per hour from then on."""
     unknown: list[UnknownPrice]
     notes: list[str]
 
     def curves(self) -> dict[str, PriceCurve]:
-        return {name: PriceCurve(rates) for name, rates in self.rates.items()}
+        """By the name of a machine."""
+        return curves_of_names(self.by_machine)
 
     def check(self, where: Where) -> None:
         """Raises UserError that asks for the prices that are missing, where no machine has one."""
-        if not self.unknown or self.rates:
+        if not self.unknown or self.by_machine:
             return
         names = ", ".join(
             f"{'spot ' if one.is_spot else ''}{one.instance_type or one.machine} ({one.reason})" for one in self.unknown
@@ -73,14 +76,14 @@ def machine_prices(
     measured_watts: Mapping[str, Decimal] | None = None,
 ) -> MachinePrices:
     """`measured_watts`: the mean power of a machine by its name, for own machines without watts in the file."""
-    found = MachinePrices({}, [], [])
+    found: dict[MachineKey, Rates] = {}
     unknown: dict[tuple[str, bool], UnknownPrice] = {}
     names: dict[tuple[str, bool], list[str]] = {}
     stale: set[str] = set()
     for machine in machines:
         rates, reason = _rates(machine, file, measured_watts or {})
         if rates and _holds_since(rates) <= machine.start_ms:
-            found.rates[machine.name] = rates
+            found[machine_key(machine)] = rates
             stale.update(_stale(machine, rates, today))
         else:
             is_spot = machine.capacity == "spot"
@@ -90,10 +93,37 @@ def machine_prices(
             unknown.setdefault(key, UnknownPrice(machine.instance_type, is_spot, machine.name, reason))
             names.setdefault(key, []).append(machine.name)
     missing = [msgspec.structs.replace(one, machines=tuple(sorted(set(names[key])))) for key, one in unknown.items()]
-    for name in (name for one in missing for name in one.machines):
-        # Of an earlier or later node of that name.
-        found.rates.pop(name, None)
-    return MachinePrices(found.rates, sorted(missing), sorted(stale))
+    # Also an earlier or later node of that name.
+    left_out = {name for one in missing for name in one.machines}
+    priced = {key: rates for key, rates in found.items() if key[0] not in left_out}
+    return MachinePrices(priced, sorted(missing), sorted(stale))
+
+
+def machine_key(machine: Machine) -> MachineKey:
+    return machine.name, machine.start_ms
+
+
+def curves_of_names(by_machine: Mapping[MachineKey, Rates]) -> dict[str, PriceCurve]:
+    found: dict[str, PriceCurve] = {}
+    made: dict[int, PriceCurve] = {}
+    for name, rates in _rates_of_names(by_machine).items():
+        # Machines that a commitment covers share the rates of their type, for each hour of the window.
+        curve = made.get(id(rates))
+        found[name] = made[id(rates)] = PriceCurve(rates) if curve is None else curve
+    return found
+
+
+def _rates_of_names(by_machine: Mapping[MachineKey, Rates]) -> dict[str, Rates]:
+    """The prices of machines of one name, one after the other: each from the start of its machine on."""
+    found: dict[str, Rates] = {}
+    for (name, start_ms), rates in sorted(by_machine.items(), key=lambda one: one[0]):
+        if name not in found:
+            found[name] = rates
+            continue
+        at_start = max((one for one in rates if one[0] <= start_ms), default=rates[0])
+        later = [one for one in rates if one[0] > start_ms]
+        found[name] = [*(one for one in found[name] if one[0] < start_ms), (start_ms, at_start[1]), *later]
+    return found
 
 
 def missing_note(missing: Sequence[UnknownPrice], *, names_nodes: bool = True) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 from shoal.cost.prices.price_file import OnPremises
@@ -9,6 +10,11 @@ from shoal.cost.prices.price_file import OnPremises
 HOURS_PER_YEAR = Decimal(8760)
 HOURS_PER_MONTH = Decimal(730)
 """A twelfth of a year."""
+
+
+def needs_power(owned: Iterable[OnPremises]) -> bool:
+    """Whether a price depends on power that is measured."""
+    return any(one.watts is None and one.per_kwh for one in owned)
 
 
 def per_gpu_hour(own: OnPremises, measured_watts: Decimal | None = None) -> Decimal | None:

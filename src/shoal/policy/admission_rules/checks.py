@@ -102,4 +102,5 @@ def _is_marked(check: Check) -> bool:
 
 def _finding(advice: Advice, mode: Mode) -> AdmissionFinding:
     rule = rules()[advice.reason]
-    return AdmissionFinding(rule.id, advice.reason, mode, advice.path, advice.what, advice.fix)
+    fix = advice.fix_at_admission or advice.fix
+    return AdmissionFinding(rule.id, advice.reason, mode, advice.path, advice.what, fix)

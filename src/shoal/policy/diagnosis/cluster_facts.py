@@ -203,7 +203,7 @@ def labels_of(obj: Obj) -> dict[str, str]:
 
 
 def has_ended(pod: Obj) -> bool:
-    return dig(pod, "status", "phase") in TERMINAL_PHASES
+    return str(dig(pod, "status", "phase")) in TERMINAL_PHASES
 
 
 def is_waiting(pod: Obj) -> bool:

@@ -30,7 +30,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     tolerations_of,
 )
 from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
-from shoal.policy.fields import dig, string_keys
+from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import NODE, RESOURCE_FLAVOR
 from shoal.policy.object_set import key_of
 from shoal.units.near_texts import meant_words
@@ -62,7 +62,7 @@ def has_gpus(node: Obj) -> bool:
 
 def pending_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     subject, requests = named(pod), device_requests(pod)
-    if gates := [str(gate.get("name")) for gate in dig(pod, "spec", "schedulingGates") or () if isinstance(gate, dict)]:
+    if gates := [str(gate.get("name")) for gate in maps(dig(pod, "spec", "schedulingGates"))]:
         yield NotRun(
             subject, "the search for a node", f"the pod has scheduling gates: {few(gates)}; ask about its queue"
         )

@@ -18,7 +18,7 @@ from shoal.policy.diagnosis.cluster_facts import (
     text_of,
 )
 from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
-from shoal.policy.fields import dig, label_selector, maps, string_keys
+from shoal.policy.fields import dig, label_selector, maps, string_keys, strings
 from shoal.policy.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
 from shoal.policy.object_set import key_of
 from shoal.units.near_texts import meant_words
@@ -186,7 +186,7 @@ def _flavors(facts: DiagnosedCluster, queue: Obj, workload: Obj, evidence: tuple
     parts = [_of_pods(pods) for pods in maps(dig(workload, "spec", "podSets"))]
     requests = {name: sum((part.get(name, ZERO) for part in parts), ZERO) for part in parts for name in part}
     largest = {name: max(part.get(name, ZERO) for part in parts) for name in requests}
-    covered = {str(resource) for group in groups for resource in group.get("coveredResources") or ()}
+    covered = {resource for group in groups for resource in strings(group.get("coveredResources"))}
     used = facts.quota_used.get(name, {})
     for resource, amount in requests.items():
         if resource == "pods" and resource not in covered:

@@ -8,7 +8,7 @@ from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import few, labels_of, name_of
 from shoal.policy.diagnosis.gangs import JOB_KINDS
 from shoal.policy.diagnosis.gpu_stack import PRODUCT
-from shoal.policy.fields import dig, maps, strings
+from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.policy.kinds import (
     CLUSTER_POLICY,
     DAEMON_SET,
@@ -258,9 +258,8 @@ def _fabric(facts: ReadinessFacts) -> Outcome:
     nodes = gpu_nodes(facts.cluster)
     if len(nodes) < 2:
         return not_applicable("fewer than two nodes have GPUs")
-    cards = sorted(
-        {name for node in nodes for name in dig(node, "status", "allocatable") or {} if str(name).startswith(_FABRIC)}
-    )
+    advertised = {name for node in nodes for name in string_keys(dig(node, "status", "allocatable"))}
+    cards = sorted(name for name in advertised if name.startswith(_FABRIC))
     about = f"nodes advertise {few(cards)}" if cards else "no node advertises a network card for RDMA"
     return manual(
         f"{about}; the bandwidth between nodes is not known to the cluster",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shoal.policy.advice import Obj
-from shoal.policy.fields import dig, string_keys
-from shoal.policy.readiness.outcomes import Outcome, failed, manual, passed
+from shoal.policy.diagnosis.cluster_facts import event_time, event_words, text_of
+from shoal.policy.fields import dig, maps, string_keys
+from shoal.policy.readiness.outcomes import Outcome, failed, manual, not_run, passed
 
 _PASSED = "Test PASSED"
 _ENDPOINT, _RUNTIME = "shoal.dev/endpoint", "shoal.dev/runtime"
 _MOST_SCALE_S = 300.0
+_MOST_EVENTS = 3
 
 
 def is_simulated(node: Obj) -> bool:
@@ -49,6 +51,25 @@ def training_outcome(state: str, pods: int, seconds: float) -> Outcome:
     if state == "Succeeded":
         return passed(told)
     return failed(told, "see the logs of its pods while they exist", "shoal check --smoke pytorch-single")
+
+
+def no_pods_outcome(job: Obj, events: Sequence[Obj], seconds: float) -> Outcome:
+    """Of a PyTorchJob that has no pods. `events`: those about it."""
+    conditions = [each for each in maps(dig(job, "status", "conditions")) if each.get("status") == "True"]
+    told = [text_of(f"{each.get('type')}: {_cause(each)}") for each in conditions]
+    told += [event_words(event) for event in sorted(events, key=event_time)[-_MOST_EVENTS:]]
+    suspended = next((each for each in conditions if each.get("type") == "Suspended"), None)
+    if suspended is not None or dig(job, "spec", "runPolicy", "suspend") is True:
+        why = "" if suspended is None else text_of(f": {_cause(suspended)}")
+        return not_run(f"the PyTorchJob is suspended{why}")
+    if not told and not maps(dig(job, "status", "conditions")):
+        return not_run("no controller made pods for the PyTorchJob: the training operator does not run")
+    fix = "correct what the Events and conditions name, or see the log of the training operator"
+    return failed((f"the PyTorchJob has no pods after {seconds:.0f} s", *told), fix)
+
+
+def _cause(condition: Obj) -> str:
+    return f"{condition.get('reason') or ''}: {condition.get('message') or ''}"
 
 
 def load_outcome(latencies_s: Sequence[float], faults: Sequence[str], most_ms: float) -> Outcome:

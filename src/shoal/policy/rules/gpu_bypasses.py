@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -28,8 +29,10 @@ DATA_FIELDS: Final = ("data", "stringData", "binaryData")
 NO_DEVICES: Final = ("", "none", "void")
 CDI_PREFIX: Final = "cdi.k8s.io/"
 DEVICE_MOUNTS: Final = "/var/run/nvidia-container-devices"
-PART_ANNOTATIONS: Final = ("gpu-fraction", "gpu-memory")
 
+# Values of annotations that ask for a part of a GPU: more than none, and at most one.
+_FRACTION = re.compile(r"0?[.]0*[1-9][0-9]*|1([.]0*)?")
+_MEMORY = re.compile(r"0*[1-9][0-9]*")
 _REMOVED: Final = f"leave it out, and request {GPU}"
 _DEVICES: Final = "/dev/nvidia"
 _IS_VARIABLE: Final = f"e.?name.orValue('') == '{VARIABLE}'"
@@ -45,16 +48,19 @@ _NO_DEVICES_IN_DATA: Final = " && ".join(
 )
 _IS_DEVICE_PATH: Final = (
     "p.size() == 0 || (p[0] == 'dev' && (p.size() == 1 || p[1].startsWith('nvidia')"
-    f" || p[1] in {listed(DEVICE_FOLDERS)})) || (p[0] == 'proc' && 'root' in p)"
-    " || (p[0] == 'run' && p.size() > 1 && p[1] == 'nvidia')"
-    " || (p[0] == 'var' && p.size() > 2 && p[1] == 'run' && p[2] == 'nvidia')"
+    f" || p[1] in {listed(DEVICE_FOLDERS)})) || p[0] == 'proc'"
+    " || (p[0] == 'run' && (p.size() == 1 || p[1] == 'nvidia'))"
+    " || (p[0] == 'var' && (p.size() == 1 || (p[1] == 'run' && (p.size() == 2 || p[2] == 'nvidia'))))"
 )
 _PATH_PARTS: Final = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
 _NO_HOST_DEVICES: Final = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_IS_DEVICE_PATH}))"
+_HAS_PART: Final = (
+    f"variables.annotations[?'gpu-fraction'].orValue('').matches('^({_FRACTION.pattern})$')"
+    f" || variables.annotations[?'gpu-memory'].orValue('').matches('^({_MEMORY.pattern})$')"
+)
 _NO_RUNTIME_CLASS: Final = (
     "!variables.pod.?runtimeClassName.orValue('').startsWith('nvidia') || variables.gpus"
-    f" || variables.annotations.exists(k, k in {listed(PART_ANNOTATIONS)})"
-    " || variables.pod.?resourceClaims.orValue([]).size() > 0"
+    f" || {_HAS_PART}"
     f" || variables.containers.all(c, c.?env.orValue([]).exists(e, {_IS_VARIABLE} && {_HIDES}))"
 )
 _NO_PRIVILEGE: Final = "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false))"
@@ -144,20 +150,24 @@ def unrequested_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 
 def has_device_files(path: str) -> bool:
-    """Whether the path of a host has the device files of GPUs, or leads to them."""
+    """Whether the path of a host has the device files of GPUs, or leads to them: each process of /proc has links to all
+    files."""
     match [part for part in path.split("/") if part not in ("", ".")]:
-        case [] | ["dev"] | ["run", "nvidia", *_] | ["var", "run", "nvidia", *_]:
+        case [] | ["dev"] | ["proc", *_]:
+            return True
+        case ["run"] | ["run", "nvidia", *_] | ["var"] | ["var", "run"] | ["var", "run", "nvidia", *_]:
             return True
         case ["dev", folder, *_]:
             return folder.startswith("nvidia") or folder in DEVICE_FOLDERS
-        case ["proc", *others]:
-            return "root" in others
     return False
 
 
 def _has_devices(template: PodTemplateView) -> bool:
-    is_part = any(name in template.annotations for name in PART_ANNOTATIONS)
-    return asks_gpus(template) or is_part or bool(template.spec.get("resourceClaims"))
+    """Claims do not count: the pod does not say what they claim, and a network card gives no right to GPUs. Devices of
+    a claim are added whatever NVIDIA_VISIBLE_DEVICES is."""
+    fraction, memory = (template.annotations.get(name) for name in ("gpu-fraction", "gpu-memory"))
+    is_part = isinstance(fraction, str) and _FRACTION.fullmatch(fraction)
+    return asks_gpus(template) or bool(is_part) or (isinstance(memory, str) and bool(_MEMORY.fullmatch(memory)))
 
 
 def _hides_devices(template: PodTemplateView) -> bool:

@@ -209,7 +209,8 @@ def missing_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
         what = f'LocalQueue "{queue}" not found in namespace {namespace}: {effect}'
         there = sorted(str(dig(one, "metadata", "name")) for one in context.all(LOCAL_QUEUE, namespace))
         fix = f"create it, or use one that exists ({', '.join(there[:_MOST_NAMED])})" if there else "create it"
-        yield Advice("NoSuchLocalQueue", f"metadata.labels[{QUEUE_NAME}]", what, fix)
+        place, without_names = f"metadata.labels[{QUEUE_NAME}]", "create it, or use one that exists"
+        yield Advice("NoSuchLocalQueue", place, what, fix, fix_at_admission=without_names)
     if isinstance(priority, str) and priority and queue and context.lacks(WORKLOAD_PRIORITY_CLASS, "", priority):
         what = f'WorkloadPriorityClass "{priority}" not found: {effect}'
         yield Advice(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from shlex import join as joined
+from shlex import quote as quoted
 
 import numpy as np
 from msgspec import structs
@@ -36,7 +38,7 @@ def uncordon(trial: RemedyTrial, subject: WaitingSubject, objects: Objects) -> I
             trial.change_node(stack, name, _uncordoned)
 
         def remedy(chosen: tuple[str, ...]) -> Remedy:
-            commands = tuple(f"kubectl uncordon {name}" for name in chosen) if objects.is_living else ()
+            commands = tuple(f"kubectl uncordon {quoted(name)}" for name in chosen) if objects.is_living else ()
             return Remedy(uncordon_words(chosen), commands)
 
         yield NodeCandidates(names, apply, remedy)
@@ -91,7 +93,7 @@ def _relabel(trial: RemedyTrial, objects: Objects, layout: str, names: tuple[str
         trial.change_node(stack, name, lambda node: relabelled(node, objects.nodes[name], layout))
 
     def remedy(chosen: tuple[str, ...]) -> Remedy:
-        command = f"kubectl label node {' '.join(chosen)} {MIG_CONFIG}={layout} --overwrite"
+        command = f"kubectl label node {joined((*chosen, f'{MIG_CONFIG}={layout}'))} --overwrite"
         return Remedy(mig_words(layout, chosen, ()), (command,) if objects.is_living else ())
 
     return NodeCandidates(names, apply, remedy)

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from shoal.client.item import Item
 from shoal.cost.records import DeviceShare, Holding, Machine, Span, Wait
 from shoal.store.history.covered_time import Coverage, coverage, distinct_events, end_of, gaps_left, joined
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges, OpenRows
-from shoal.store.history.node_rows import NodeDeviceNames, read_node
+from shoal.store.history.node_rows import NodeDeviceNames, NodeReading, read_node
 from shoal.store.history.pod_rows import RecordedPod, holder_of, holding_of, merged, same_but_ended, wait_of
 from shoal.store.history.snapshot_files import ClusterSnapshot, PodEvent
-from shoal.units.errors import UserError, Where, excerpt
+from shoal.units.errors import UserError, Where, excerpt, one_line
 
 
 class Filled(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,7 +41,8 @@ class Filled(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def fill(history: UsageHistory, snapshots: Iterable[ClusterSnapshot]) -> Filled:
-    """The caller is the one that writes. Raises UserError for pods on nodes of which nothing is known."""
+    """The caller is the one that writes. Raises UserError for nodes that cannot be read, and for pods on nodes of
+    which nothing is known."""
     ordered = sorted(snapshots, key=lambda one: (one.at_ms, one.name))
     first, last = ordered[0].at_ms, ordered[-1].at_ms
     ledger = history.ledger
@@ -95,13 +97,13 @@ class _Reading:
     def find_names(self, snapshot: ClusterSnapshot) -> None:
         for item in snapshot.nodes or ():
             if item.name not in self._names:
-                self._names[item.name] = read_node(item, None, snapshot.at_ms).names
+                self._names[item.name] = _read_node(item, None, snapshot).names
 
     def read(self, snapshot: ClusterSnapshot) -> None:
         self._labels.update(snapshot.namespaces)
         if snapshot.nodes is not None:
             for item in snapshot.nodes:
-                found = read_node(item, self.machines.get(item.uid), snapshot.at_ms)
+                found = _read_node(item, self.machines.get(item.uid), snapshot)
                 self.machines[item.uid] = found.machine
                 self._names[item.name] = found.names
                 self._seen[item.uid] = snapshot.at_ms
@@ -173,6 +175,14 @@ class _Reading:
         taken = self._taken.setdefault(held.machine, {})
         for one in held.devices:
             taken[one.device] = taken.get(one.device, 0) + sign * one.share
+
+
+def _read_node(item: Item, before: Machine | None, snapshot: ClusterSnapshot) -> NodeReading:
+    try:
+        return read_node(item, before, snapshot.at_ms)
+    except (msgspec.DecodeError, ValueError) as error:
+        what = f"has a node that cannot be read, {excerpt(item.name)}: {one_line(str(error))}"
+        raise UserError(what, where=Where(file=snapshot.name)) from None
 
 
 def _end_open_rows(changes: LedgerChanges, open_rows: OpenRows, reading: _Reading, recorded_ms: int) -> None:

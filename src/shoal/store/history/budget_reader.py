@@ -11,6 +11,7 @@ from shoal.cost.budgets import BudgetLine, MonthBudgets, MonthSpending, budget_l
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
+from shoal.cost.prices.on_premises import needs_power
 from shoal.cost.prices.price_file import Budget
 from shoal.cost.statement import Period, dimension, statement
 from shoal.store.history.history import ReaderOf, read_history
@@ -21,7 +22,9 @@ from shoal.units.money import cents
 def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: ReaderOf | None = None) -> MonthBudgets:
     """Takes up to a second: it is called in a thread. Months are those of UTC. Nodes without a price count nothing.
     Raises UserError where there is no history, and where no node has a price."""
-    history = read_history(folder, reader)
+    # What was spent does not depend on use, so another source of samples is asked only for the power of own machines.
+    measures_power = needs_power(settings.file.on_premises)
+    history = read_history(folder, reader if measures_power else None)
     try:
         recorded = history.ledger.recorded_ms()
         end_ms = now_ms if recorded is None else recorded
@@ -29,10 +32,10 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         month = month_window(last.year, last.month, UTC)
         window = TimeWindow(month.start_ms, end_ms)
         days = tuple(start for start, _ in day_starts(window, UTC))
-        records = history.records(window.start_ms, window.end_ms, days)
+        records = history.records_without_use(window.start_ms, window.end_ms)
         since_ms = history.ledger.since_ms() or 0
-        own = settings.file.on_premises
-        watts = history.measured_watts(records.machines, window.start_ms, window.end_ms) if own else {}
+        deleted_ms = history.ledger.deleted_ms() or 0
+        watts = history.measured_watts(records.machines, *window) if measures_power else {}
     finally:
         history.close()
     prices = machine_prices(records.machines, settings.file, last.date(), watts)
@@ -46,7 +49,7 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         if any(getattr(one, kind) for one in settings.file.budgets)
     }
     lines = budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, (), since_ms))
-    return MonthBudgets(lines, month, end_ms, prices.unknown)
+    return MonthBudgets(lines, month, end_ms, prices.unknown, deleted_ms)
 
 
 def budget_report(found: MonthBudgets, budgets: Sequence[Budget], currency: str) -> BudgetReport:

@@ -5,15 +5,14 @@ So a gang of a thousand pods is one row, and ten thousand pods without a workloa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from hashlib import blake2b
 
 import msgspec
 
 from shoal.policy.admission_rules.past import HOUR_MS, CreatedPods
 from shoal.store.history.tables import StoredRow, Tables
 
-_SEPARATOR = " "
-"""In no name of an object."""
 _LONGEST_MS = 1 << 62
 
 
@@ -34,12 +33,13 @@ class CreatedRows:
     def between(self, start_ms: int, end_ms: int) -> list[CreatedPods]:
         """The hours of which a pod was created in the interval."""
         rows = self._tables.overlapping("created", start_ms, end_ms)
-        return [_decoded(row) for row in rows]
+        found = [one for row in rows if (one := _decoded(row)) is not None]
+        return sorted(found, key=lambda one: (one.start_ms, one.namespace, one.kind, one.name, one.rules))
 
     def since_ms(self) -> int | None:
         """When the first one was created; None if none is known."""
-        first = next(iter(self._tables.overlapping("created", 0, _LONGEST_MS)), None)
-        return None if first is None else first.start_ms
+        rows = self._tables.overlapping("created", 0, _LONGEST_MS)
+        return next((row.start_ms for row in rows if _decoded(row) is not None), None)
 
     def _stored(self, key: str) -> CreatedPods | None:
         row = self._tables.get("created", key)
@@ -47,8 +47,9 @@ class CreatedRows:
 
 
 def _key(one: CreatedPods) -> str:
-    hour = one.start_ms // HOUR_MS
-    return _SEPARATOR.join((str(hour), one.namespace, one.kind, one.name, ",".join(one.rules)))
+    """Of fixed length: owners of pods may have any kind and name."""
+    fields = (one.start_ms // HOUR_MS, one.namespace, one.kind, one.name, one.rules)
+    return blake2b(msgspec.msgpack.encode(fields), digest_size=16).hexdigest()
 
 
 def _together(one: CreatedPods, other: CreatedPods) -> CreatedPods:
@@ -61,12 +62,14 @@ def _together(one: CreatedPods, other: CreatedPods) -> CreatedPods:
 
 
 def _row(key: str, one: CreatedPods) -> StoredRow:
-    # The other fields are in the key.
-    return StoredRow(key, one.start_ms, one.end_ms, one.namespace, msgspec.msgpack.encode(one.pods))
+    data = msgspec.msgpack.encode((one.kind, one.name, one.rules, one.pods))
+    return StoredRow(key, one.start_ms, one.end_ms, one.namespace, data)
 
 
-def _decoded(row: StoredRow) -> CreatedPods:
-    _, namespace, kind, name, ids = row.key.split(_SEPARATOR)
-    rules: Sequence[str] = ids.split(",") if ids else ()
-    pods = msgspec.msgpack.decode(row.data, type=int)
-    return CreatedPods(namespace, kind, name, row.start_ms, row.end_ms or row.start_ms, pods, tuple(rules))
+def _decoded(row: StoredRow) -> CreatedPods | None:
+    """None for a row of another form."""
+    try:
+        kind, name, rules, pods = msgspec.msgpack.decode(row.data, type=tuple[str, str, tuple[str, ...], int])
+    except msgspec.DecodeError:
+        return None
+    return CreatedPods(row.tenant, kind, name, row.start_ms, row.end_ms or row.start_ms, pods, rules)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
 import msgspec
 
-from shoal.cost.records import Machine, Records, Use, Wait, WantedRequest
+from shoal.cost.records import Holding, Machine, Records, Use, Wait, WantedRequest
 from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.created_rows import CreatedRows
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
@@ -41,15 +41,26 @@ class UsageHistory:
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""
+        return self._records(self.holdings(start_ms, end_ms, days), start_ms, end_ms)
+
+    def records_without_use(self, start_ms: int, end_ms: int) -> Records:
+        """As `records`, for sums that do not depend on use: samples are not read."""
+        return self._records(self.ledger.holdings(start_ms, end_ms), start_ms, end_ms)
+
+    def holdings(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> dict[str, Holding]:
+        """By the uid of the pod, with their use."""
         uses = self.measured.uses(start_ms, end_ms, days)
-        held = []
-        for uid, one in self.ledger.holdings(start_ms, end_ms).items():
-            found = uses.get(use_key(uid))
-            held.append(one if not found else msgspec.structs.replace(one, uses=_inside(found, one.start_ms)))
+        held = self.ledger.holdings(start_ms, end_ms)
+        for uid, one in held.items():
+            if found := uses.get(use_key(uid)):
+                held[uid] = msgspec.structs.replace(one, uses=_inside(found, one.start_ms))
+        return held
+
+    def _records(self, held: Mapping[str, Holding], start_ms: int, end_ms: int) -> Records:
         waits = self.ledger.waits(start_ms, end_ms)
         return Records(
             machines=tuple(self.ledger.machines(start_ms, end_ms)),
-            holdings=tuple(held),
+            holdings=tuple(held.values()),
             wanted=(*_waiting(waits), *_usual(waits)),
             gaps=tuple(self.ledger.gaps(start_ms, end_ms)),
         )

@@ -14,7 +14,7 @@ import msgspec
 from shoal.cost.records import Holder, Holding, Machine, Span, Wait
 from shoal.store.history.tables import StoredRow, Table, Tables
 
-_RECORDED, _SINCE = "recorded", "since"
+_RECORDED, _SINCE, _DELETED = "recorded", "since", "deleted"
 _LONGEST_MS = 1 << 62
 T = TypeVar("T")
 LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap", "alert", "created")
@@ -50,8 +50,11 @@ class Ledger:
             tables.put("wait", (_row(key, one, one.holder.namespace) for key, one in changes.waits.items()))
             if changes.gap is not None:
                 tables.put("gap", [_row(str(changes.gap.start_ms), changes.gap, "")])
-            if self.since_ms() is None:
-                tables.put("meta", [_moment(_SINCE, changes.recorded_ms)])
+            for key, at_ms in ((_SINCE, self.since_ms()), (_DELETED, self.deleted_ms())):
+                # A clock that was ahead has stepped back.
+                is_ahead = at_ms is not None and at_ms > changes.recorded_ms
+                if is_ahead or (at_ms is None and key == _SINCE):
+                    tables.put("meta", [_moment(key, changes.recorded_ms)])
             tables.put("meta", [_moment(_RECORDED, changes.recorded_ms)])
 
     def fill(self, changes: LedgerChanges, since_ms: int, gaps: Iterable[Span]) -> None:
@@ -61,6 +64,8 @@ class Ledger:
             tables.delete("gap", [row.key for row in tables.overlapping("gap", since_ms, end)])
             tables.put("gap", [_row(str(one.start_ms), one, "") for one in gaps])
             tables.put("meta", [_moment(_SINCE, since_ms)])
+            if (deleted := self.deleted_ms()) is not None and since_ms < deleted:
+                tables.delete("meta", [_DELETED])
             self.write(changes)
 
     def forget(self, namespace: str) -> int:
@@ -82,7 +87,13 @@ class Ledger:
         return len(held) + len(waits) + len(alerts) + len(created)
 
     def delete_before(self, before_ms: int) -> int:
-        return sum(self._tables.delete_ended(table, before_ms) for table in LEDGER)
+        """Rows that ended by then; how many they were. What was free before is unknown from now on."""
+        tables, since = self._tables, self.since_ms()
+        with tables.transaction():
+            count = sum(tables.delete_ended(table, before_ms) for table in LEDGER)
+            if since is not None and since < before_ms:
+                tables.put("meta", [_moment(_SINCE, before_ms), _moment(_DELETED, before_ms)])
+        return count
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -93,6 +104,11 @@ class Ledger:
 
     def since_ms(self) -> int | None:
         row = self._tables.get("meta", _SINCE)
+        return None if row is None else row.start_ms
+
+    def deleted_ms(self) -> int | None:
+        """Until when rows were deleted because of their age; None while all are there."""
+        row = self._tables.get("meta", _DELETED)
         return None if row is None else row.start_ms
 
     def open(self) -> OpenRows:
@@ -124,10 +140,16 @@ class Ledger:
         if since is None or until is None:
             return [Span(start_ms, end_ms)]
         if start_ms < since:
-            found.insert(0, Span(start_ms, min(since, end_ms)))
+            # What was deleted may end within a gap.
+            later = (msgspec.structs.replace(one, start_ms=max(one.start_ms, since)) for one in found)
+            found = [Span(start_ms, min(since, end_ms)), *(one for one in later if _has_time(one))]
         if until < end_ms:
             found.append(Span(max(until, start_ms), end_ms))
         return found
+
+
+def _has_time(one: Span) -> bool:
+    return one.end_ms is None or one.end_ms > one.start_ms
 
 
 def _row(key: str, one: Machine | Holding | Wait | Span, tenant: str) -> StoredRow:

@@ -10,13 +10,13 @@ over has what is known.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from shoal.cost.records import FULL_SHARE, PPM, BrokenDevice, Holding, Machine, MachineCondition, Records, Span, Wait
+from shoal.cost.records import FULL_SHARE, PPM, BrokenDevice, Holding, Machine, MachineCondition, Span, Wait
 from shoal.store.history.history import UsageHistory
-from shoal.store.history.samples import DAY_MS, Retention
+from shoal.store.history.samples import DAY_MS
 from shoal.units.calendar_windows import TimeWindow, rfc3339
 from shoal.units.errors import UserError, Where
 
@@ -68,8 +68,10 @@ def export_days(history: UsageHistory, window: TimeWindow, put: PUT) -> Exported
     days, rows, files = [], 0, 0
     if since is None or until is None:
         return Exported([], 0, 0)
-    kept = until - Retention().ledger_ms + DAY_MS
-    first = max(window.start_ms, since, kept) // DAY_MS * DAY_MS
+    first = max(window.start_ms, since) // DAY_MS * DAY_MS
+    if (deleted := history.ledger.deleted_ms()) is not None:
+        # A day of which a part was deleted may have a file that is complete.
+        first = max(first, -(-deleted // DAY_MS) * DAY_MS)
     for start in range(first, min(window.end_ms, until), DAY_MS):
         day = TimeWindow(start, min(start + DAY_MS, until))
         name = rfc3339(start)[:10]
@@ -88,15 +90,14 @@ def parquet_bytes(columns: Mapping[str, str], rows: Sequence[Mapping[str, Any]])
 
 def _tables(history: UsageHistory, day: TimeWindow) -> dict[str, tuple[Mapping[str, str], list[_Row]]]:
     start, end = day
-    records = history.records(start, end)
-    uids = list(history.ledger.holdings(start, end))
-    held = [_holding(uid, one, day) for uid, one in zip(uids, records.holdings, strict=True) if _touches(one, day)]
+    held = [_holding(uid, one, day) for uid, one in history.holdings(start, end).items() if _touches(one, day)]
+    machines = history.ledger.machines(start, end)
     waits = [_wait(one, day) for one in history.ledger.waits(start, end) if _touches(one, day)]
     return {
         "holdings": (_HOLDINGS, held),
-        "machines": (_MACHINES, [_machine(one, day) for one in records.machines if _touches(one, day)]),
+        "machines": (_MACHINES, [_machine(one, day) for one in machines if _touches(one, day)]),
         "waits": (_WAITS, waits),
-        "gaps": (_GAPS, _gaps(records, day)),
+        "gaps": (_GAPS, _gaps(history.ledger.gaps(start, end), day)),
     }
 
 
@@ -187,8 +188,8 @@ def _wait(one: Wait, day: TimeWindow) -> _Row:
     }
 
 
-def _gaps(records: Records, day: TimeWindow) -> list[_Row]:
-    found = [_cut(one, day) for one in records.gaps]
+def _gaps(gaps: Iterable[Span], day: TimeWindow) -> list[_Row]:
+    found = [_cut(one, day) for one in gaps]
     return [{"start": start, "end": end} for start, end in sorted(found) if start < end]
 
 

@@ -35,7 +35,7 @@ from shoal.store.history.prometheus_server import PrometheusAddress, PrometheusS
 from shoal.store.history.sample_reader import Series, means_of_devices
 from shoal.store.history.use_rows import PARTS, merged_uses, use_key
 from shoal.units.calendar_windows import TimeWindow, rfc3339
-from shoal.units.errors import TemporaryError, one_line
+from shoal.units.errors import TemporaryError, UserError, one_line
 
 _AT_ONCE = 4
 _MOST_SLOTS = 288
@@ -129,7 +129,8 @@ class PrometheusSamples:
         try:
             body = self._server.ask("query_range", range_question(expression, slots), left_s)
             rows, warnings = rows_of(body, slots)
-        except TemporaryError as error:
+        except (TemporaryError, UserError) as error:
+            # A UserError: the file of the token is being replaced, for example.
             self._is_silent = True
             self._note(str(error))
             return []

@@ -80,7 +80,8 @@ class PrometheusServer:
         self._trusted = address.trusted() if address.url.startswith("https:") else None
 
     def ask(self, what: str, query: Mapping[str, str], seconds: float) -> bytes:
-        """The answer to a question of the API, as `query_range`. Raises TemporaryError."""
+        """The answer to a question of the API, as `query_range`. Raises TemporaryError, and UserError for the file of
+        the token."""
         parts = urlsplit(self.address.url)
         patience = max(0.1, min(self.address.request_s, seconds))
         end_s = self._monotonic_s() + patience

@@ -7,6 +7,7 @@ GPUs and other devices count; work without devices counts by its CPUs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 import msgspec
 
@@ -66,7 +67,7 @@ class _KaiQueue(ApiStruct, frozen=True):
 
 
 class _VolcanoSpec(ApiStruct, frozen=True):
-    deserved: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    deserved: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
 class _VolcanoQueue(ApiStruct, frozen=True):
@@ -87,6 +88,7 @@ class WorkloadQuota(msgspec.Struct, frozen=True):
 
 _workloads = msgspec.json.Decoder(_RecordedWorkload, dec_hook=dec_hook)
 _queues = msgspec.json.Decoder(_RecordedQueue, dec_hook=dec_hook)
+_volcano_queues = msgspec.json.Decoder(_VolcanoQueue, dec_hook=dec_hook)
 
 
 def read_workload(item: Item) -> WorkloadQuota:
@@ -126,16 +128,14 @@ def nominal_of(item: Item) -> dict[str, int]:
 def kai_quota(item: Item) -> int | None:
     """GPUs of a queue of KAI in shares of devices; None for a queue without a bound. Raises msgspec.DecodeError."""
     quota = item.read(_KaiQueue).spec.resources.gpu.quota
-    return None if quota < 0 else round(quota * FULL_SHARE)
+    # A Fraction, because the product may be larger than any float.
+    return None if quota < 0 else round(Fraction(quota) * FULL_SHARE)
 
 
 def volcano_quota(item: Item) -> int | None:
     """What a queue of Volcano deserves of GPUs; None where it says nothing. Raises msgspec.DecodeError."""
-    found = item.read(_VolcanoQueue).spec.deserved.get(_GPU)
-    try:
-        return None if found is None else round(float(found) * FULL_SHARE)
-    except ValueError:
-        return None
+    found = _volcano_queues.decode(item.data).spec.deserved.get(_GPU)
+    return None if found is None else found.milli_value() * FULL_SHARE // 1000
 
 
 def _counted(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -19,11 +19,14 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.wire import ApiStruct, Timestamp, dec_hook
 from shoal.client.item import Item
 from shoal.store.history.pod_rows import RecordedPod, read_pod
+from shoal.units.calendar_windows import rfc3339
 from shoal.units.errors import UserError, Where, one_line
 
 _T = TypeVar("_T")
 _SYSTEM = "kube-system"
 _MOST_BYTES = 1 << 30
+_CLOCK_SKEW_MS = 60_000
+"""The clock of the API server may be ahead of this machine's."""
 _NAMED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}[:-]?[0-9]{2}[:-]?[0-9]{2}Z")
 _FIX = "write it with kubectl get pods,nodes,events,namespaces -A -o json"
 
@@ -113,8 +116,9 @@ class _KubectlList(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-def read_snapshot(path: Path, *, is_complete: bool = False) -> ClusterSnapshot:
-    """`is_complete`: its pods are those of all namespaces, also where they are of one.
+def read_snapshot(path: Path, now_ms: int, *, is_complete: bool = False) -> ClusterSnapshot:
+    """`now_ms`: no file is of a later moment. `is_complete`: its pods are those of all namespaces, also where they are
+    of one.
 
     Raises UserError with the file and what is wrong with it.
     """
@@ -133,9 +137,13 @@ def read_snapshot(path: Path, *, is_complete: bool = False) -> ClusterSnapshot:
             raise UserError("is no object", where=where.with_path(f"items[{at}]"), fix=_FIX) from None
         by_kind.setdefault(kind, []).append(raw)
     try:
-        return msgspec.structs.replace(_snapshot(path, by_kind), is_complete=is_complete)
-    except msgspec.DecodeError as error:
+        found = _snapshot(path, by_kind)
+    except (msgspec.DecodeError, ValueError) as error:
         raise UserError(f"has an object that cannot be read: {one_line(str(error))}", where=where) from None
+    if found.at_ms > now_ms + _CLOCK_SKEW_MS:
+        what = f"is of a moment that has not come yet, {rfc3339(found.at_ms)}"
+        raise UserError(what, where=where, fix="correct the moment in its name, in its objects, or the clock")
+    return msgspec.structs.replace(found, is_complete=is_complete)
 
 
 def _snapshot(path: Path, by_kind: Mapping[str, list[msgspec.Raw]]) -> ClusterSnapshot:

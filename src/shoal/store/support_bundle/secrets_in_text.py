@@ -157,11 +157,11 @@ def _authority_end(line: str, start: int) -> int:
 
 def value_without_secrets(value: Any) -> Any:
     """The same for a value of JSON: what is behind the name of a secret or in an environment variable is replaced, and
-    other texts are searched."""
+    other texts are searched. Annotations with a copy of environment variables are left out."""
     if isinstance(value, str):
         return without_secrets(value)
     if isinstance(value, list):
-        return [value_without_secrets(one) for one in value]
+        return [_item(value, at) for at in range(len(value))]
     if not isinstance(value, dict):
         return value
     kept: dict[str, Any] = {}
@@ -169,6 +169,31 @@ def value_without_secrets(value: Any) -> Any:
     for key, inner in value.items():
         if key == "managedFields" or str(key).endswith("last-applied-configuration"):
             continue
+        if key == "annotations" and isinstance(inner, dict):
+            kept[key] = value_without_secrets({name: one for name, one in inner.items() if not _has_variables(one)})
+            continue
         is_secret = isinstance(inner, str) and (is_secret_name(str(key)) or (is_variable and key == "value"))
         kept[key] = (REDACTED if inner else inner) if is_secret else value_without_secrets(inner)
     return kept
+
+
+def _item(items: list[Any], at: int) -> Any:
+    """`--token` and its value may be two arguments of a program."""
+    item, option = items[at], items[at - 1] if at else ""
+    is_value = isinstance(item, str) and not item.startswith("--")
+    if is_value and isinstance(option, str) and _names_secret(option):
+        return REDACTED if item else item
+    return value_without_secrets(item)
+
+
+def _names_secret(option: str) -> bool:
+    """Whether it is an option whose value is the next argument."""
+    has_value = any(sign in option for sign in _ASSIGNING)
+    return option.startswith("-") and not has_value and is_secret_name(option)
+
+
+def _has_variables(text: object) -> bool:
+    """Whether it is a text with the environment variables of a container, in JSON or YAML."""
+    if not isinstance(text, str):
+        return False
+    return '"env"' in text.replace("\\", "") or any(line.lstrip(" \t-").startswith("env:") for line in text.split("\n"))

@@ -14,7 +14,7 @@ import msgspec
 from shoal.client.clock import Clock
 from shoal.client.ecosystem_kinds import PYTORCH_JOBS
 from shoal.client.item import Obj
-from shoal.client.kind import DEPLOYMENTS, JOBS, NAMESPACES, NODES, PODS
+from shoal.client.kind import DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS
 from shoal.client.port import Api, Deletion, Patch, Select
 from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.devices.names import NVLINK
@@ -36,12 +36,13 @@ from shoal.policy.readiness.smoke_objects import (
 from shoal.policy.readiness.smoke_results import (
     interruption_outcome,
     job_outcome,
+    no_pods_outcome,
     scaling_outcome,
     stuck_outcome,
     training_outcome,
     vectoradd_outcome,
 )
-from shoal.units.errors import UserError, Where
+from shoal.units.errors import TemporaryError, UserError, Where
 from shoal.units.numbers import whole_of
 from shoal.wiring.smoke_tests.inference_load import InferenceLoad, inference_outcome
 
@@ -106,18 +107,21 @@ class SmokeTests:
                 report(f"smoke test {name}")
                 done[name] = await self._one(tests[name], resource)
         finally:
-            await self._api.delete(NAMESPACES, "", NAMESPACE, Deletion(policy="Background"))
+            await self._close(report)
         return done
 
     async def _one(self, test: Callable[[str], Awaitable[Outcome]], resource: str) -> Outcome:
         begun = self._clock.seconds()
         try:
-            return await test(resource)
-        except NotInTimeError as error:
-            reason = next(iter(blocked_pods(await self._pods(), "smoke test")), "")
-            return stuck_outcome(str(error), self._clock.seconds() - begun, reason)
+            try:
+                return await test(resource)
+            except NotInTimeError as error:
+                reason = next(iter(blocked_pods(await self._pods(), "smoke test")), "")
+                return stuck_outcome(str(error), self._clock.seconds() - begun, reason)
         except RefusedError as error:
             return not_run(f"the cluster refuses it: {error}")
+        except TemporaryError as error:
+            return not_run(f"the API server did not answer: {error}")
 
     async def _open(self) -> None:
         """Raises UserError if the namespace exists: of an interrupted run, or of others."""
@@ -132,6 +136,12 @@ class SmokeTests:
             is_ending = "deletionTimestamp" in there["metadata"]
             fix = "wait until it is gone" if is_ending else f"kubectl delete namespace {NAMESPACE}"
         raise UserError("exists already", where=Where(obj=f"Namespace {NAMESPACE}"), fix=fix)
+
+    async def _close(self, report: Callable[[str], None]) -> None:
+        try:
+            await self._api.delete(NAMESPACES, "", NAMESPACE, Deletion(policy="Background"))
+        except TemporaryError as error:
+            report(f"the namespace of the tests is not deleted: {error}; kubectl delete namespace {NAMESPACE}")
 
     async def _vectoradd(self, resource: str) -> Outcome:
         pod = await self._ended_pod(pod_object("vectoradd", SMOKE_TEST_IMAGE, {resource: 1}))
@@ -174,7 +184,8 @@ class SmokeTests:
         except NotInTimeError:
             if (await self._api.list(PODS, NAMESPACE, chosen)).items:
                 raise
-            return not_run("no controller made pods for the PyTorchJob: the training operator does not run")
+            job = (await self._api.get(PYTORCH_JOBS, NAMESPACE, name)).obj()
+            return no_pods_outcome(job, await self._events("PyTorchJob", name), self._clock.seconds() - begun)
         state = _final_condition(job, ("Succeeded", "Failed"))
         return training_outcome(state, workers + 1, self._clock.seconds() - begun)
 
@@ -247,7 +258,10 @@ class SmokeTests:
         """Raises NotInTimeError."""
         ends = self._clock.seconds() + self._settings.timeout_s
         while True:
-            found = await look()
+            try:
+                found = await look()
+            except TemporaryError:
+                found = None
             if found is not None:
                 return found
             if self._clock.seconds() >= ends:
@@ -256,6 +270,15 @@ class SmokeTests:
 
     async def _pods(self) -> list[Obj]:
         return [item.obj() for item in (await self._api.list(PODS, NAMESPACE)).items]
+
+    async def _events(self, kind: str, name: str) -> list[Obj]:
+        """About an object of the tests; empty if they cannot be read."""
+        try:
+            found = [item.obj() for item in (await self._api.list(EVENTS, NAMESPACE)).items]
+        except RefusedError:
+            return []
+        about = ((event, event.get("involvedObject") or {}) for event in found)
+        return [event for event, subject in about if (subject.get("kind"), subject.get("name")) == (kind, name)]
 
     async def _log(self, pod: str) -> str:
         """Empty if it cannot be read."""

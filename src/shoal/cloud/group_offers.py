@@ -1,0 +1,69 @@
+"""Chooses among groups of equal machines: which of them a pool may use, and which takes a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from shoal.api.taints import Taint
+from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.requirements.labels import ZONE_LABEL
+
+
+class GroupOffer(msgspec.Struct, frozen=True):
+    """What a group offers."""
+
+    group: str
+    """The identity of the group."""
+    type: InstanceType
+    """With the one offering of the group."""
+    taints: tuple[Taint, ...] = ()
+
+    @property
+    def offering(self) -> tuple[str, str, str]:
+        (one,) = self.type.offerings
+        return self.type.name, one.zone, one.capacity_type
+
+
+def usable(offers: Iterable[GroupOffer], taints: Collection[Taint]) -> tuple[list[GroupOffer], list[GroupOffer]]:
+    """Those that nodes with these taints may come from, and those whose machines differ from an earlier group of the
+    same type: a plan could not tell them apart.
+    """
+    tolerated = set(taints)
+    first: dict[str, InstanceType] = {}
+    fitting: list[GroupOffer] = []
+    different: list[GroupOffer] = []
+    for each in offers:
+        if not tolerated.issuperset(each.taints):
+            continue
+        known = first.setdefault(each.type.name, each.type)
+        (fitting if _machine(known) == _machine(each.type) else different).append(each)
+    return fitting, different
+
+
+def types_of(offers: Sequence[GroupOffer], pool: NodePool) -> tuple[InstanceType, ...]:
+    """The types of usable groups in the zones of the pool, with all their offerings."""
+    zones = pool.requirements.get(ZONE_LABEL)
+    found: dict[str, InstanceType] = {}
+    for each in offers:
+        (offering,) = each.type.offerings
+        if not zones.has(offering.zone):
+            continue
+        known = found.get(each.type.name)
+        if known is None:
+            found[each.type.name] = replace(each.type, labels=_labels(each.type))
+        elif offering not in known.offerings:
+            found[each.type.name] = replace(known, offerings=(*known.offerings, offering))
+    return tuple(found.values())
+
+
+def _labels(one: InstanceType) -> dict[str, tuple[str, ...]]:
+    """Without the zone, which the offerings have."""
+    return {key: values for key, values in one.labels.items() if key != ZONE_LABEL}
+
+
+def _machine(one: InstanceType) -> InstanceType:
+    return replace(one, offerings=(), labels=_labels(one))
