@@ -49,6 +49,7 @@ def test_a_pod_over_budget_waits_with_the_budget_the_amounts_and_what_helps(told
     assert "waits: OverBudget" in words
     assert SPENT in words
     assert "raise perMonth of the budget in the price file" in words
+    assert "restart the process that records the history" in words
 
 
 def test_a_queued_job_over_budget_starts_when_the_budget_resets(told: WhyAnswers) -> None:

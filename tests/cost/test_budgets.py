@@ -10,8 +10,10 @@ import pytest
 from shoal.cost.budgets import MonthSpending, budget_lines, forecast
 from shoal.cost.prices.price_file import read_price_file
 from shoal.cost.statement import CostRow
+from shoal.engine.cost_budgets import SpentBudget
 from shoal.units.calendar_windows import HOUR_MS, TimeWindow, day_starts, month_window, zone_of
 from shoal.units.errors import UserError
+from shoal.units.money import cents
 
 BERLIN = zone_of("Europe/Berlin")
 
@@ -67,6 +69,8 @@ def test_budgets_are_kept_at_risk_or_exceeded() -> None:
                 {"team": "blue", "perMonth": 500},
                 {"namespace": "lab", "perMonth": "100"},
                 {"queue": "q", "perMonth": 10},
+                {"team": "green", "perMonth": 100},
+                {"team": "gray", "perMonth": 100},
             ]
         },
         "f",
@@ -74,7 +78,8 @@ def test_budgets_are_kept_at_risk_or_exceeded() -> None:
     month = _month(11, 10, 0, [0] * 11)
     rows = {
         "team": [CostRow("red", day, "startup", Decimal(10)) for day in range(10)]
-        + [CostRow("blue", day, "startup", Decimal(20)) for day in range(10)],
+        + [CostRow("blue", day, "startup", Decimal(20)) for day in range(10)]
+        + [CostRow("green", 0, "startup", Decimal(100)), CostRow("gray", 0, "startup", Decimal("99.996"))],
         "namespace": [CostRow("lab", 0, "allocated-idle", Decimal(101))],
     }
     found = budget_lines(file.budgets, rows, month)
@@ -83,7 +88,13 @@ def test_budgets_are_kept_at_risk_or_exceeded() -> None:
         ("team blue", "at risk"),
         ("namespace lab", "exceeded"),
         ("queue q", "kept"),
+        ("team green", "exceeded"),
+        ("team gray", "exceeded"),
     ]
+    for budget, line in zip(file.budgets, found, strict=True):
+        # An enforced budget holds work back in the same cents as it is shown.
+        held = SpentBudget("team", "t", budget.per_month, cents(line.spent), cents(line.forecast), "forecast")
+        assert (line.state == "exceeded", line.state != "kept") == (held.is_used_up, held.refuses)
     assert found[0].forecast == 300
 
 

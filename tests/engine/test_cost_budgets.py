@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from shoal.api.budget_report import BudgetReport, ReportedBudget, check_budget_report
 from shoal.engine.cost_budgets import (
     NO_BUDGETS,
     VALID_S,
@@ -15,8 +16,11 @@ from shoal.engine.cost_budgets import (
     CostBudgets,
     Enforcement,
     SpentBudget,
+    owner_of,
+    queue_of_pod,
     team_of,
 )
+from shoal.units.errors import UserError, Where
 
 NOW_S = datetime(2026, 11, 27, 12, tzinfo=UTC).timestamp()
 RESETS_S = datetime(2026, 12, 1, tzinfo=UTC).timestamp()
@@ -91,6 +95,36 @@ def test_amounts_that_grow_decide_nothing_anew() -> None:
     assert not budgets(budget("900")).refuses_as(before)
     assert not budgets(budget("1200"), resets_s=RESETS_S + 1).refuses_as(before)
     assert budgets(budget("1")).refuses_as(NO_BUDGETS)
+
+
+def test_a_report_with_an_amount_that_is_no_money_is_refused() -> None:
+    for text in ("1e30", "-1e30", "NaN", "Infinity"):
+        one = ReportedBudget("team", "red", Decimal(1000), Decimal(text), Decimal(0), "spent")
+        with pytest.raises(UserError, match="is no amount of money"):
+            check_budget_report(BudgetReport(budgets=(one,)), Where())
+    most = ReportedBudget("team", "red", Decimal(1), Decimal("999999999999999.99"), Decimal(0), "spent")
+    check_budget_report(BudgetReport(budgets=(most,)), Where())
+    refused = budgets(budget("999999999999999.99")).refusal(RED, NOW_S)
+    assert refused is not None
+    assert "999,999,999,999,999.99 of" in refused.message
+
+
+LABELS = {"kueue.x-k8s.io/local-queue-name": "none", "kai.scheduler/queue": "k", "volcano.sh/queue-name": "v"}
+
+
+def test_only_labels_that_its_scheduler_reads_name_the_queue_of_a_pod() -> None:
+    assert queue_of_pod("volcano", LABELS) == "v"
+    assert queue_of_pod("kai-scheduler", LABELS) == "k"
+    assert queue_of_pod("shoal", LABELS) == "k"
+    assert queue_of_pod("shoal", LABELS, "of-group") == "of-group"
+    assert queue_of_pod("volcano", {"kueue.x-k8s.io/queue-name": "x", "kai.scheduler/queue": "k"}) == ""
+
+
+def test_the_labels_of_pods_name_no_team_of_a_namespace() -> None:
+    assert team_of({}, {"team": "red"}, "ns", {"red", "ns"}) == "ns"
+    assert team_of({}, {"team": "mine"}, "ns", {"red", "ns"}) == "mine"
+    assert owner_of({}, "ns", "q") == BudgetOwner("ns", "ns", "q")
+    assert owner_of({"team": "red"}, "ns", "q") == BudgetOwner("red", "ns", "q")
 
 
 def test_the_label_of_the_namespace_names_the_team_before_that_of_the_pod() -> None:

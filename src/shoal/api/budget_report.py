@@ -17,6 +17,7 @@ from shoal.units.errors import UserError, Where
 
 REPORT_VERSION, REPORT_KIND = "config.shoal.dev/v1alpha1", "BudgetReport"
 CONFIG_MAP, CONFIG_KEY = "shoal-budgets", "budgets.json"
+_TOO_MUCH = Decimal(10**15)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -44,5 +45,6 @@ class BudgetReport(ApiStruct, frozen=True):
 def check_budget_report(report: BudgetReport, where: Where) -> None:
     for at, one in enumerate(report.budgets):
         for name in ("per_month", "spent", "forecast"):
-            if not getattr(one, name).is_finite():
+            amount: Decimal = getattr(one, name)
+            if not amount.is_finite() or abs(amount) >= _TOO_MUCH:
                 raise UserError("is no amount of money", where=where.below(f"budgets[{at}]"))

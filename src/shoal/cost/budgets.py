@@ -16,6 +16,7 @@ from shoal.cost.prices.machine_prices import UnknownPrice, missing_note
 from shoal.cost.prices.price_file import Budget
 from shoal.cost.statement import CostRow
 from shoal.units.calendar_windows import TimeWindow, rfc3339
+from shoal.units.money import cents
 
 BudgetState = Literal["kept", "at risk", "exceeded"]
 _DAYS = 7
@@ -100,6 +101,7 @@ def budget_lines(
 
 
 def _state(budget: Budget, spent: Decimal, expected: Decimal) -> BudgetState:
-    if spent > budget.per_month:
+    """An enforced budget refuses by the same amounts: those in cents, of which nothing is left."""
+    if cents(spent) >= budget.per_month:
         return "exceeded"
-    return "at risk" if expected > budget.per_month else "kept"
+    return "at risk" if cents(expected) > budget.per_month else "kept"

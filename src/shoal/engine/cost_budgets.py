@@ -7,7 +7,7 @@ of a period that has ended, refuse nothing: without a history no work is held ba
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Literal
@@ -20,10 +20,12 @@ ENFORCEMENTS: tuple[Enforcement, ...] = ("", "spent", "forecast")
 VALID_S = 3600.0
 """So long facts about budgets hold; the history renews them every few minutes."""
 TEAM_LABELS = ("shoal.dev/team", "team")
-QUEUE_LABELS = (
-    *("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name"),  # the second: of pods of admitted jobs
-    *("kai.scheduler/queue", "runai/queue", "volcano.sh/queue-name"),
-)
+_KAI_LABELS = ("kai.scheduler/queue", "runai/queue")
+_VOLCANO_LABELS = ("volcano.sh/queue-name",)
+_KUEUE_LABELS = ("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/local-queue-name")
+"""The second is that of pods of admitted jobs."""
+_LABELS_OF = {"kai-scheduler": _KAI_LABELS, "volcano": _VOLCANO_LABELS}
+"""By scheduler; Shoal decides about the queues of both."""
 _CENT = Decimal("0.01")
 
 
@@ -138,22 +140,40 @@ class CostBudgets:
 NO_BUDGETS = CostBudgets()
 
 
-def team_of(namespace_labels: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> str:
-    """Users choose the labels of their pods, administrators those of namespaces."""
-    return team_label(namespace_labels) or team_label(labels) or namespace
+def team_of(
+    namespace_labels: Mapping[str, str], labels: Mapping[str, str], namespace: str, teams: Collection[str] = ()
+) -> str:
+    """The team of a pod in costs. Users choose the labels of their pods, administrators those of namespaces.
+    `teams`: those of namespaces, which the label of a pod cannot name."""
+    if found := team_label(namespace_labels):
+        return found
+    said = team_label(labels)
+    return said if said and said not in teams else namespace
 
 
-def owner_of(namespace_labels: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> BudgetOwner:
-    """Of a pod."""
-    return BudgetOwner(team_of(namespace_labels, labels, namespace), namespace, queue_label(labels))
+def owner_of(namespace_labels: Mapping[str, str], namespace: str, queue: str) -> BudgetOwner:
+    """Whose budgets hold work back: the labels of pods name no team."""
+    return BudgetOwner(team_label(namespace_labels) or namespace, namespace, queue)
 
 
-def queue_label(labels: Mapping[str, str]) -> str:
-    return next((labels[key] for key in QUEUE_LABELS if labels.get(key)), "")
+def queue_of_pod(scheduler: str, labels: Mapping[str, str], of_group: str = "") -> str:
+    """The queue that decides about a pod that has no Workload: only labels that its scheduler reads count, after
+    `of_group`, the queue of its PodGroup."""
+    return of_group or _first(labels, _LABELS_OF.get(scheduler, (*_KAI_LABELS, *_VOLCANO_LABELS)))
+
+
+def queue_label(scheduler: str, labels: Mapping[str, str]) -> str:
+    """The queue that a pod names, where Workloads are not known."""
+    own = "" if scheduler in _LABELS_OF else _first(labels, _KUEUE_LABELS)
+    return own or queue_of_pod(scheduler, labels)
+
+
+def _first(labels: Mapping[str, str], keys: Sequence[str]) -> str:
+    return next((labels[key] for key in keys if labels.get(key)), "")
 
 
 def team_label(labels: Mapping[str, str]) -> str:
-    return next((labels[key] for key in TEAM_LABELS if labels.get(key)), "")
+    return _first(labels, TEAM_LABELS)
 
 
 def _amount(value: Decimal) -> str:

@@ -178,7 +178,7 @@ _BUDGET = "The budget of {{ $labels.kind }} {{ $labels.name }}"
 _COST_ALERTS = (
     AlertRule(
         "BudgetExceeded",
-        "shoal_budget_spent_ratio > 1",
+        "shoal_budget_spent_ratio >= 1",
         "5m",
         "warning",
         f"{_BUDGET} is spent",
@@ -187,7 +187,7 @@ _COST_ALERTS = (
     ),
     AlertRule(
         "BudgetAtRisk",
-        "(shoal_budget_forecast_ratio > 1) unless on (kind, name) (shoal_budget_spent_ratio > 1)",
+        "(shoal_budget_forecast_ratio > 1) unless on (kind, name) (shoal_budget_spent_ratio >= 1)",
         "1h",
         "info",
         f"{_BUDGET} will not last for the month",

@@ -6,13 +6,13 @@ Workloads wait with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from shoal.api.budget_report import BudgetReport
 from shoal.api.decode import Document
 from shoal.api.meta import Namespace
-from shoal.engine.cost_budgets import BudgetOwner, owner_of
-from shoal.engine.events import Event, PodArrived, PodBound
+from shoal.engine.cost_budgets import owner_of, queue_of_pod
+from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound
 from shoal.engine.from_api import cost_budgets_of
 from shoal.engine.queues.reasons import Wait
 from shoal.store.held_pods import HeldPod
@@ -33,9 +33,14 @@ def held_by_budgets(
         each.value.metadata.name: each.value.metadata.labels for each in documents if isinstance(each.value, Namespace)
     }
     running = {event.who.group for event in events if isinstance(event, PodBound) and event.who.group}
+    schedulers = {placed.value.metadata.key: placed.value.spec.scheduler_name for placed in world.waiting}
+    groups = {event.group.name: event.group.queue for event in events if isinstance(event, GroupSeen)}
     found: dict[str, HeldPod] = {}
     for event in _concerned(events, running, world.queued):
-        refused = budgets.refusal(_owner(event, namespaces), now_s)
+        traits = event.who.traits
+        queue = queue_of_pod(schedulers.get(event.key, ""), dict(traits.labels), groups.get(event.who.group, ""))
+        owner = owner_of(namespaces.get(traits.namespace, {}), traits.namespace, queue)
+        refused = budgets.refusal(owner, now_s)
         if refused is not None:
             found[event.key] = HeldPod(
                 Wait.OVER_BUDGET, f"{refused.message}.", HELP[Wait.OVER_BUDGET], group=event.who.group
@@ -49,8 +54,3 @@ def _concerned(events: Iterable[Event], running: set[str], queued: frozenset[str
             continue
         if event.key not in queued and event.who.group not in running:
             yield event
-
-
-def _owner(event: PodArrived, namespaces: Mapping[str, Mapping[str, str]]) -> BudgetOwner:
-    traits = event.who.traits
-    return owner_of(namespaces.get(traits.namespace, {}), dict(traits.labels), traits.namespace)

@@ -25,8 +25,9 @@ HELP: Mapping[Wait, str] = {
     Wait.GATED: "It is considered once its gates are removed.",
     Wait.ON_HOLD: "Nothing is admitted here until that is corrected.",
     Wait.OVER_BUDGET: "It starts when the budget resets, or with a larger one: raise perMonth of the budget in the "
-    "price file (spec.budgetPerMonth of a Team), or leave out enforce there. shoal cost budget shows what was spent, "
-    "shoal cost --window month on what. Work that runs goes on.",
+    "price file, or leave out enforce there, and restart the process that records the history, which reads that file "
+    "when it starts; or raise spec.budgetPerMonth of the Team, which needs no restart. shoal cost budget shows what "
+    "was spent, shoal cost --window month on what. Work that runs goes on.",
     Wait.INADMISSIBLE: "Waiting does not help: correct what is named.",
     Wait.RESERVED: "It starts when the gang before it has started, or where it ends in time.",
 }

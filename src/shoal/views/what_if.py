@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import get_args, get_type_hints
 
 import msgspec
@@ -83,6 +83,11 @@ class PodChange(msgspec.Struct, frozen=True):
     def namespace(self) -> str:
         return self.name.partition("/")[0]
 
+    def masked(self, seen: Collection[str]) -> PodChange:
+        """For a user who may see these namespaces: the pod that it gives way to may be of another one."""
+        now, proposed = (_masked(words, seen) for words in (self.now, self.proposed))
+        return PodChange(self.name, now, proposed)
+
 
 class WhatIfAnswer(msgspec.Struct, frozen=True, rename="camel"):
     queues: Comparison | None
@@ -109,13 +114,21 @@ def pod_changes(now: Decision, proposed: Decision) -> tuple[list[PodChange], int
 
 
 _ABSENT = ("", "is not created")
+_GIVES_WAY = "gives way to "
+
+
+def _masked(words: str, seen: Collection[str]) -> str:
+    namespace, slash, _ = words.removeprefix(_GIVES_WAY).partition("/")
+    if not words.startswith(_GIVES_WAY) or (slash and namespace in seen):
+        return words
+    return f"{_GIVES_WAY}a pod of another namespace"
 
 
 def _outcomes(decision: Decision) -> dict[str, tuple[str, str]]:
     """The last that is known of each pod: what is compared, and the words for it."""
     found: dict[str, tuple[str, str]] = {}
     for told in decision.rounds:
-        found |= {one.pod: ("evicted", f"gives way to {one.beneficiary}") for one in told.evicted}
+        found |= {one.pod: ("evicted", f"{_GIVES_WAY}{one.beneficiary}") for one in told.evicted}
         found |= {one.pod: ("moved", f"moves to {one.target}") for one in told.moved}
         found |= {one.pod: ("runs", f"runs on {one.node}") for one in told.placed}
     if decision.rounds:

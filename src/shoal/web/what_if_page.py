@@ -128,7 +128,7 @@ def permitted_answer(answer: WhatIfAnswer, seen: Namespaces) -> WhatIfAnswer:
             only_proposed=[one for one in queues.only_proposed if _namespace(one) in seen],
         )
     hidden = len(answer.queues.changes) - len(queues.changes) if answer.queues and queues else 0
-    pods = [one for one in answer.pods if one.namespace in seen]
+    pods = [one.masked(seen) for one in answer.pods if one.namespace in seen]
     hidden += len(answer.pods) - len(pods)
     # Other notes may name objects.
     notes = [f"{hidden:,} other changes are in namespaces that your account may not list"] if hidden else []

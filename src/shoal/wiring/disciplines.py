@@ -20,6 +20,7 @@ from shoal.controllers.scheduling_loop.disciplines import Disciplines, Onward
 from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, SCHEDULER_OF, VOLCANO, RunChoice
 
 if TYPE_CHECKING:
+    from shoal.api.kueue import Workload
     from shoal.client.context import Context
     from shoal.client.served import Served
     from shoal.controllers.queues.admission_loop import QueueAdmission
@@ -75,11 +76,13 @@ def add_disciplines(
 
         _add(disciplines, scheduling, KAI, beside, kai_admission)
     budgets = _cost_budgets(context_of, choice)
-    if budgets is not None:
-        disciplines.add(lambda onward: _budget_guard(scheduling, budgets, onward))
     if QUEUES in choice.controllers:
-        queues = found = _queues(scheduling, context_of(QUEUES), served, choice, (kueue, budgets))
-        disciplines.add(lambda _: found[0])
+        queues = _queues(scheduling, context_of(QUEUES), served, choice, (kueue, budgets))
+    if budgets is not None:
+        disciplines.add(lambda onward: _budget_guard(scheduling, budgets, onward, queues))
+    if queues is not None:
+        admission = queues[0]
+        disciplines.add(lambda _: admission)
     if moves or budgets is not None or {VOLCANO, KAI, QUEUES} & {*choice.controllers}:
         scheduling.discipline = disciplines
     return queues
@@ -132,12 +135,16 @@ def _cost_budgets(context_of: ContextOf, choice: RunChoice) -> WatchedCostBudget
 
 
 def _budget_guard(
-    scheduling: SchedulingLoop, budgets: WatchedCostBudgets, onward: Callable[[Event], None]
+    scheduling: SchedulingLoop, budgets: WatchedCostBudgets, onward: Callable[[Event], None], queues: Queues | None
 ) -> BudgetGuard:
     from shoal.controllers.scheduling_loop.budget_guard import BudgetGuard
 
-    places = scheduling.settings.places
-    return BudgetGuard(scheduling, budgets, onward, scheduling.clock.seconds, places=places)
+    def workload(key: str) -> Workload | None:
+        """The current one of an elastic job."""
+        return None if queues is None else queues[1].workload(queues[0].arrivals.replacement(key))
+
+    clock, places = scheduling.clock, scheduling.settings.places
+    return BudgetGuard(scheduling, budgets, onward, clock.seconds, places=places, workload=workload)
 
 
 def _queues(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from build.kai_clusters import add_kai_queue, add_work, kai_cluster, start_kai
+from build.kai_clusters import QUEUE_LABEL, add_kai_queue, kai_cluster, start_kai
 from build.live_schedulers import add_node, is_bound, pod
 from build.queue_admission import (
     POD_SET_LABEL,
@@ -74,11 +74,16 @@ async def add_gpu_queue(cluster: SmallCluster, name: str, gpus: int) -> None:
     await cluster.create(LOCAL_QUEUES, {"metadata": {"name": name}, "spec": {"clusterQueue": name}})
 
 
+def owner(name: str) -> Obj:
+    return {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}", "controller": True}
+
+
 async def submit(cluster: SmallCluster, name: str, queue: str, gpus: int) -> None:
     containers = [{"name": "main", "image": "pause", "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}}]
     template = {"spec": {"schedulerName": "shoal", "containers": containers, "restartPolicy": "Never"}}
     sets = [{"name": "main", "count": gpus, "template": template}]
-    await cluster.create(WORKLOADS, {"metadata": {"name": name}, "spec": {"queueName": queue, "podSets": sets}})
+    meta = {"name": name, "ownerReferences": [owner(name)]}
+    await cluster.create(WORKLOADS, {"metadata": meta, "spec": {"queueName": queue, "podSets": sets}})
 
 
 async def start_pods(cluster: SmallCluster, name: str, queue: str, gpus: int) -> list[str]:
@@ -87,7 +92,9 @@ async def start_pods(cluster: SmallCluster, name: str, queue: str, gpus: int) ->
     labels = {POD_SET_LABEL: "main", "kueue.x-k8s.io/queue-name": queue}
     names = [f"{name}-{at}" for at in range(gpus)]
     for one in names:
-        await cluster.create(PODS, pod(one, gpus=1, labels=labels, annotations={WORKLOAD_ANNOTATION: name}))
+        body = pod(one, gpus=1, labels=labels, annotations={WORKLOAD_ANNOTATION: name})
+        body["metadata"]["ownerReferences"] = [owner(name)]
+        await cluster.create(PODS, body)
     await cluster.until(lambda: is_bound(cluster, *names))
     return names
 
@@ -161,9 +168,45 @@ async def test_pods_beyond_the_quota_of_their_queue_of_kai_borrow(tmp_path: Path
         await add_kai_queue(cluster, "team", 1)
         recorded = Recorded(cluster)
         for name in ("first", "second"):
-            await add_work(cluster, name, "team")
+            # Rows keep a few labels only.
+            labels = {QUEUE_LABEL: "team", **{f"a{at:02}": "x" for at in range(30)}}
+            await cluster.create(PODS, pod(name, gpus=1, labels=labels))
             await cluster.pass_time(5)
         assert await is_bound(cluster, "first", "second")
         await cluster.pass_time(20)
         held = recorded.holdings()
         assert (held["first"].borrowed_ppm, held["second"].borrowed_ppm) == (0, PPM)
+
+
+@virtual
+async def test_a_pod_that_only_names_a_workload_or_a_local_queue_is_neither_of_its_queue_nor_preempted(
+    tmp_path: Path,
+) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_admission(cluster)
+        await add_ready_node(cluster)
+        await add_flavor(cluster)
+        for name in ("lends", "borrows"):
+            await add_gpu_queue(cluster, name, 2)
+        recorded = Recorded(cluster)
+        await submit(cluster, "real", "borrows", 2)
+        await start_pods(cluster, "real", "lends", 2)
+        forged = {"kueue.x-k8s.io/local-queue-name": "lends", "kueue.x-k8s.io/queue-name": "lends"}
+        for name in ("named", "labelled"):
+            body = pod(name, gpus=1, labels=forged, annotations={WORKLOAD_ANNOTATION: "real"})
+            if name == "labelled":
+                body["metadata"].pop("annotations")
+            await cluster.create(PODS, body)
+        await cluster.until(lambda: is_bound(cluster, "named", "labelled"))
+        await cluster.pass_time(60)
+        queues = {name: one.holder.queue for name, one in recorded.holdings().items()}
+        assert queues == {"real-0": "borrows", "real-1": "borrows", "named": "", "labelled": ""}
+        evicted = {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "m"}
+        status = {"conditions": [{**evicted, "lastTransitionTime": cluster.clock.text()}]}
+        await cluster.patch(WORKLOADS, "real", {"status": status}, "status")
+        await cluster.pass_time(2)
+        for name in ("real-0", "named"):
+            await cluster.delete(PODS, name, Deletion(grace_s=0))
+        await cluster.pass_time(60)
+        found = recorded.holdings()
+        assert (found["real-0"].is_preempted, found["named"].is_preempted) == (True, False)

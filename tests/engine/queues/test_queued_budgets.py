@@ -70,6 +70,17 @@ def test_facts_that_the_history_renews_keep_the_workload_waiting_and_facts_that_
     assert admitted_at(found, VALID_S + 600) == ["w"]
 
 
+def test_a_report_that_comes_after_the_last_one_expired_refuses_the_work_that_has_returned_to_its_queue() -> None:
+    found = of_red(spent(100), "first", "second", "third")
+    assert admitted_at(found, 1) == []
+    assert admitted_at(found, VALID_S) == ["first", "second"]
+    found.queues.put_cost_budgets(spent(120, computed_s=VALID_S - 5))
+    for name in ("first", "second"):
+        found.queues.release(f"default/{name}", is_over=True)
+    assert admitted_at(found, VALID_S + 20) == []
+    assert why(found, "third") is Wait.OVER_BUDGET
+
+
 def test_an_admitted_workload_keeps_its_quota_when_the_budget_is_used_up() -> None:
     runs = admitted(workload("runs", "a", cpu=1), "a")
     found = Kueue(queues(cluster_queue("a", cpu=2), runs))
@@ -85,9 +96,10 @@ def test_the_budget_of_a_queue_counts_by_the_name_of_the_local_queue() -> None:
     assert admitted_at(of_red(spent(100, ("queue", "b")), "w"), 1) == ["w"]
 
 
-def test_the_label_of_the_pods_names_the_team_where_the_namespace_names_none() -> None:
-    found = of_red(spent(100))
+def test_a_namespace_without_a_team_is_its_own_team() -> None:
+    found = of_red(spent(100, ("team", "default")))
+    found.put_workload(workload("of-red", "a", cpu=1), 0)
+    assert admitted_at(found, 1) == ["of-red"]
     found.queues.put_namespace("default", {})
-    found.put_workload(replace(workload("of-red", "a", cpu=1), team="red"), 0)
     found.put_workload(workload("of-default", "a", cpu=1), 0)
-    assert admitted_at(found, 1) == ["of-default"]
+    assert admitted_at(found, 2) == []

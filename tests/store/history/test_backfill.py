@@ -385,3 +385,17 @@ def test_a_container_that_is_started_again_is_not_the_end_of_its_pod(tmp_path: P
     assert fill(history, snapshots).lost_pods == 1
     assert _gaps(history, 60) == [(0, 60)]
     assert history.ledger.holdings(START - HOUR_MS, START)["one"].end_ms == START
+
+
+def test_the_label_of_a_pod_names_no_team_of_a_namespace(tmp_path: Path) -> None:
+    items: list[dict[str, Any]] = [{"kind": "Namespace", "metadata": {"name": "b", "labels": {"team": "red"}}}]
+    for uid, team in (("one", "red"), ("two", "other")):
+        pod = _pod(_truth(uid, "n0/0", -10, 400), START)
+        pod["metadata"]["labels"] = {"team": team}
+        items.append(pod)
+    path = tmp_path / f"{rfc3339(START)}.json"
+    path.write_text(json.dumps({"kind": "List", "items": [_node("n0"), *items]}))
+    history = UsageHistory(MemoryTables())
+    fill(history, [read_snapshot(path, NOW_MS)])
+    found = history.ledger.holdings(START - HOUR_MS, START + HOUR_MS)
+    assert {uid: one.holder.team for uid, one in found.items()} == {"one": "a", "two": "other"}

@@ -20,12 +20,15 @@ from shoal.client.kind import Kind
 from shoal.client.served import Served
 from shoal.cost.borrowing import BorrowedTime, QuotaHolder, borrowed_parts
 from shoal.cost.records import Holding
+from shoal.engine.cost_budgets import queue_of_pod
 from shoal.store.history.pod_rows import RecordedPod
 from shoal.store.history.quota_rows import WorkloadQuota, kai_quota, nominal_of, read_workload, volcano_quota
 
 _log = logging.getLogger("shoal.history")
 _ANNOTATION = "kueue.x-k8s.io/workload"
 _OTHERS = ((KAI_QUEUES, "kai.scheduler/queue", kai_quota), (VOLCANO_QUEUES, "volcano.sh/queue-name", volcano_quota))
+_SCHEDULERS = {"kai-scheduler": KAI_QUEUES, "volcano": VOLCANO_QUEUES}
+"""Pods of other schedulers may be in the queues of either project."""
 _GPUS = "gpus"
 _DRIFT_PPM = 5_000
 """A row is written again when its mean has changed by so much."""
@@ -36,6 +39,10 @@ class _PodOwner(NamedTuple):
     """As the pod names it."""
     controller: str
     """Its uid."""
+    queues: Mapping[Kind, str]
+    """The queues of KAI and Volcano that its labels name."""
+    queue: str
+    """The queue that decides about it, where it is of no Workload."""
 
 
 class BorrowedQuota:
@@ -51,6 +58,7 @@ class BorrowedQuota:
         self._others: dict[Kind, dict[str, int]] = {}
         self._times: dict[str, BorrowedTime] = {}
         self._is_stale = False
+        self._is_following = served is not None
         if served is not None:
             served.when_there(WORKLOADS, self._follow(self._workload_changed), WORKLOADS._replace(version="v1beta1"))
             older = CLUSTER_QUEUES._replace(version="v1beta1")
@@ -64,8 +72,25 @@ class BorrowedQuota:
         if uid not in self._pods:
             owner, named = pod.metadata.controller(), pod.metadata.annotations.get(_ANNOTATION)
             key = f"{pod.metadata.namespace}/{named}" if named else ""
-            self._pods[uid] = _PodOwner(key, "" if owner is None else owner.uid)
+            scheduler, labels = pod.spec.scheduler_name, pod.metadata.labels
+            queues = {
+                kind: labels[label]
+                for kind, label, _ in _OTHERS
+                if labels.get(label) and _SCHEDULERS.get(scheduler, kind) == kind
+            }
+            queue = queue_of_pod(scheduler, labels)
+            self._pods[uid] = _PodOwner(key, "" if owner is None else owner.uid, queues, queue)
             self._is_stale = True
+
+    def queue_of(self, uid: str, named: str) -> str:
+        """The queue of the budgets that pay for a pod. `named`: the one that its labels name, where Workloads are not
+        followed."""
+        if not self._is_following:
+            return named
+        found, pod = self._workloads.get(self._workload_of(uid)), self._pods.get(uid)
+        if found is not None and found.local_queue:
+            return found.local_queue
+        return "" if pod is None else pod.queue
 
     def resume(self, uid: str, held: Holding, until_ms: int) -> None:
         """A row of an earlier recorder, which wrote it until then."""
@@ -91,8 +116,11 @@ class BorrowedQuota:
         self._times.pop(uid, None)
 
     def changed(self, holdings: Mapping[str, Holding], now_ms: int, *, is_new: bool) -> Iterable[tuple[str, Holding]]:
-        """The rows of which the borrowed part has changed. `is_new`: pods started or ended since the last call."""
+        """The rows of which the borrowed part or the queue has changed. `is_new`: pods started or ended since the last
+        call."""
+        queues: dict[str, str] = {}
         if self._is_stale or is_new:
+            queues = self._other_queues(holdings)
             self._is_stale = False
             for uid, part in self._parts(holdings).items():
                 held = holdings[uid]
@@ -105,7 +133,13 @@ class BorrowedQuota:
         for uid, time in self._times.items():
             known = holdings.get(uid)
             if known is not None and abs(time.mean(now_ms) - known.borrowed_ppm) >= _DRIFT_PPM:
-                yield uid, msgspec.structs.replace(known, borrowed_ppm=time.mean(now_ms))
+                holder = known.holder
+                if uid in queues:
+                    holder = msgspec.structs.replace(holder, queue=queues.pop(uid))
+                yield uid, msgspec.structs.replace(known, holder=holder, borrowed_ppm=time.mean(now_ms))
+        for uid, queue in queues.items():
+            known = holdings[uid]
+            yield uid, msgspec.structs.replace(known, holder=msgspec.structs.replace(known.holder, queue=queue))
 
     # -- internals -------------------------------------------------------------------------------------------------
 
@@ -116,17 +150,33 @@ class BorrowedQuota:
             for uid in holdings:
                 if (part := by_workload.get(self._workload_of(uid))) is not None:
                     found[uid] = part
-        for kind, label, _ in _OTHERS:
+        for kind, _, _ in _OTHERS:
             if queues := self._others.get(kind):
-                found |= _device_parts(holdings, queues, label)
+                of_pods = {uid: pod.queues[kind] for uid, pod in self._pods.items() if kind in pod.queues}
+                found |= _device_parts(holdings, queues, of_pods)
+        return found
+
+    def _other_queues(self, holdings: Mapping[str, Holding]) -> dict[str, str]:
+        """The queues of pods whose Workloads were seen later than they."""
+        found: dict[str, str] = {}
+        for uid, held in holdings.items():
+            workload = self._workloads.get(self._workload_of(uid))
+            if workload is not None and workload.local_queue not in ("", held.holder.queue):
+                found[uid] = workload.local_queue
         return found
 
     def _workload_of(self, uid: str) -> str:
-        """Empty for a pod of no Workload, and until the Workload was seen."""
+        """Empty for a pod of no Workload, and until the Workload was seen. Users write the annotations of their pods:
+        the Workload that one names counts if it has the same owner."""
         pod = self._pods.get(uid)
         if pod is None:
             return ""
-        return pod.workload or self._by_owner.get(uid, "") or self._by_owner.get(pod.controller, "")
+        named = self._workloads.get(pod.workload)
+        if named is not None and (
+            not {uid, pod.controller}.isdisjoint(named.owners) or (named.makes_owners and pod.controller)
+        ):
+            return pod.workload
+        return self._by_owner.get(uid, "") or self._by_owner.get(pod.controller, "")
 
     def _workload_parts(self) -> dict[str, int]:
         by_queue: dict[str, list[QuotaHolder]] = {}
@@ -192,10 +242,13 @@ class BorrowedQuota:
         return changed
 
 
-def _device_parts(holdings: Mapping[str, Holding], quotas: Mapping[str, int], label: str) -> dict[str, int]:
+def _device_parts(
+    holdings: Mapping[str, Holding], quotas: Mapping[str, int], queues: Mapping[str, str]
+) -> dict[str, int]:
+    """`queues`: of pods by uid."""
     by_queue: dict[str, list[QuotaHolder]] = {}
     for uid, held in holdings.items():
-        queue = dict(held.holder.labels).get(label, "")
+        queue = queues.get(uid, "")
         if queue in quotas and held.devices:
             share = sum(one.share for one in held.devices)
             by_queue.setdefault(queue, []).append(QuotaHolder(uid, held.start_ms, {_GPUS: share}))

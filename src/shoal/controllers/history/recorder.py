@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -26,6 +27,7 @@ from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
 from shoal.controllers.history.created_pods import CreatedPodJudge
 from shoal.cost.records import FULL_SHARE, Holder, Holding, Machine, Span, Wait
+from shoal.engine.cost_budgets import team_of
 from shoal.policy.admission_rules.past import CreatedPods
 from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory
@@ -104,8 +106,11 @@ class HistoryRecorder:
         self._has_ended = False
         self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
         self._borrowed = BorrowedQuota(context, served)
+        self._teams: Counter[str] = Counter()
+        """Those of namespaces."""
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
+        context.informers.of(NAMESPACES).on_change(self._namespace_changed)
 
     async def run(self) -> None:
         informers = self._context.informers
@@ -256,9 +261,13 @@ class HistoryRecorder:
             _log.warning("pod %s/%s is not recorded: %s", item.namespace, item.name, error)
             return
         before = self._holdings.get(item.uid)
-        holder = before.holder if before is not None else holder_of(pod, self._namespace_labels(item.namespace))
-        self._count(item, pod, holder)
         self._borrowed.seen(item.uid, pod)
+        if before is not None:
+            holder = before.holder
+        else:
+            holder = self._holder(pod)
+            holder = msgspec.structs.replace(holder, queue=self._borrowed.queue_of(item.uid, holder.queue))
+        self._count(item, pod, holder)
         self._read_wait(item.uid, pod, changes, now)
         if not pod.spec.node_name or (pod.is_finished and before is None and self._is_stored("holding", item.uid)):
             return
@@ -287,7 +296,7 @@ class HistoryRecorder:
         before = self._waits.get(uid)
         if before is None and (uid in self._holdings or self._is_stored("wait", uid)):
             return
-        holder = before.holder if before is not None else holder_of(pod, self._namespace_labels(pod.metadata.namespace))
+        holder = before.holder if before is not None else self._holder(pod)
         found = wait_of(pod, holder, now)
         if found is None:
             return
@@ -372,6 +381,15 @@ class HistoryRecorder:
         if abs(now / 1000 - self._compacted_s) >= _COMPACTED_S:
             self._compacted_s = now / 1000
             self._history.samples.compact(now)
+
+    def _holder(self, pod: RecordedPod) -> Holder:
+        return holder_of(pod, self._namespace_labels(pod.metadata.namespace), self._teams)
+
+    def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
+        for item, count in ((before, -1), (after, 1)):
+            if item is not None:
+                self._teams[team_of(item.read(Namespace).metadata.labels, {}, item.name)] += count
+        self._teams = +self._teams
 
     def _namespace_labels(self, name: str) -> Mapping[str, str]:
         item = self._context.informers.of(NAMESPACES).get("", name)

@@ -14,6 +14,7 @@ from shoal.engine.events import Event, PodArrived, PodBound
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Place, Plan
+from shoal.store.pod_makers import Owner
 from shoal.store.watched.pod_views import PodView
 
 
@@ -85,6 +86,10 @@ class PodViews(Protocol):
     """The last seen pods."""
 
     def view(self, key: str, /) -> PodView | None: ...
+
+    def owners(self, key: str, /) -> Sequence[Owner]:
+        """The controller of the pod and the controller of that one, as far as they are known."""
+        ...
 
     def reported(self) -> Sequence[PodArrived | PodBound]:
         """The last event of each pod, for disciplines that rebuild their state."""

@@ -232,8 +232,6 @@ class WorkloadFacts(msgspec.Struct, frozen=True):
     """Key of the workload whose place it takes once it has quota: the same work, of another size."""
     owner: str = ""
     """The owner. A workload does not replace one of another owner."""
-    team: str = ""
-    """The team by the labels of its pods; the labels of its namespace come first."""
 
     @property
     def namespace(self) -> str:

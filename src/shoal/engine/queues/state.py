@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.engine.cost_budgets import NO_BUDGETS, BudgetOwner, CostBudgets, OverBudget, team_of
+from shoal.engine.cost_budgets import NO_BUDGETS, CostBudgets, OverBudget, owner_of
 from shoal.engine.queues.admission_checks import AdmissionCheckFacts
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.cohort_tree_builder import grown, sum_all
@@ -73,6 +73,8 @@ class Queues:
         self.when_empty: dict[bytes, dict[str, TopologyAssignment] | TopologyRefusal] = {}
         """Requests -> their places if no workload used anything: a question of nodes and flavors alone."""
         self._stale = True
+        self._has_passed_expired = False
+        """Whether work was decided about after the cost budgets had expired."""
 
     # What is there
 
@@ -110,9 +112,11 @@ class Queues:
             self._stale = True
 
     def put_cost_budgets(self, budgets: CostBudgets) -> None:
-        """What was spent; work is decided anew only where the budgets refuse other work than before."""
-        if not budgets.refuses_as(self.cost_budgets):
+        """What was spent; work is decided anew only where the budgets refuse other work than before, or the former ones
+        had expired and let work pass."""
+        if self._has_passed_expired or not budgets.refuses_as(self.cost_budgets):
             self._stale = True
+        self._has_passed_expired = False
         self.cost_budgets = budgets
 
     def drop(self, kind: type[Fact], name: str) -> None:
@@ -153,8 +157,11 @@ class Queues:
         """The budget that lets the workload wait."""
         if not self.cost_budgets.is_refusing:
             return None
-        team = team_of(self.namespaces.get(facts.namespace, {}), {}, facts.team or facts.namespace)
-        return self.cost_budgets.refusal(BudgetOwner(team, facts.namespace, facts.queue.partition("/")[2]), now_s)
+        if now_s >= self.cost_budgets.until_s:
+            self._has_passed_expired = True
+            return None
+        labels, queue = self.namespaces.get(facts.namespace, {}), facts.queue.partition("/")[2]
+        return self.cost_budgets.refusal(owner_of(labels, facts.namespace, queue), now_s)
 
     # Who holds what
 

@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.client.item import Item
 from shoal.cost.records import DeviceShare, Holding, Machine, Span, Wait
+from shoal.engine.cost_budgets import team_of
 from shoal.store.history.covered_time import Coverage, coverage, distinct_events, end_of, gaps_left, joined
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges, OpenRows
@@ -93,6 +94,8 @@ class _Reading:
         self.nodes_ms = -1
         """The last snapshot that has the nodes."""
         self._labels: dict[str, Mapping[str, str]] = {}
+        self._teams: frozenset[str] = frozenset()
+        """Those of namespaces."""
 
     def find_names(self, snapshot: ClusterSnapshot) -> None:
         for item in snapshot.nodes or ():
@@ -101,6 +104,7 @@ class _Reading:
 
     def read(self, snapshot: ClusterSnapshot) -> None:
         self._labels.update(snapshot.namespaces)
+        self._teams = frozenset(team_of(labels, {}, name) for name, labels in self._labels.items())
         if snapshot.nodes is not None:
             for item in snapshot.nodes:
                 found = _read_node(item, self.machines.get(item.uid), snapshot)
@@ -149,7 +153,7 @@ class _Reading:
                 self.waits[uid] = msgspec.structs.replace(wait, end_ms=max(wait.start_ms, seen))
 
     def _read_pod(self, uid: str, pod: RecordedPod, snapshot: ClusterSnapshot) -> None:
-        holder = holder_of(pod, self._labels.get(pod.metadata.namespace, {}))
+        holder = holder_of(pod, self._labels.get(pod.metadata.namespace, {}), self._teams)
         if (wait := wait_of(pod, holder, snapshot.at_ms)) is not None:
             before_wait = self.waits.get(uid)
             if before_wait is None or before_wait.end_ms is None:

@@ -7,7 +7,7 @@ kubelet reports, else those that the scheduler wrote, else any that are free on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -116,7 +116,8 @@ def read_pod(item: Item) -> RecordedPod:
     return _decoder.decode(item.data)
 
 
-def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
+def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str], teams: Collection[str] = ()) -> Holder:
+    """`teams`: those of namespaces, which pods cannot name."""
     meta = pod.metadata
     owner = meta.controller()
     job, kind = ("", "") if owner is None else (owner.name, owner.kind)
@@ -129,8 +130,8 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str]) -> Holder:
         namespace=meta.namespace,
         job=job,
         gang=_gang(pod),
-        queue=queue_label(meta.labels),
-        team=team_of(namespace_labels, meta.labels, meta.namespace),
+        queue=queue_label(pod.spec.scheduler_name, meta.labels),
+        team=team_of(namespace_labels, meta.labels, meta.namespace, teams),
         labels=tuple(labels[:_MOST_LABELS]),
         is_overhead=meta.namespace in SYSTEM_NAMESPACES or (is_daemon and not _has_devices(pod)),
         owner_kind=kind,

@@ -23,6 +23,8 @@ from shoal.units.quantity import Quantity
 
 _PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 _GPU = "nvidia.com/gpu"
+_MAKERS = frozenset({"AppWrapper", "JobSet", "LeaderWorkerSet", "RayJob", "RayService", "SparkApplication", "TrainJob"})
+"""Kinds whose pods have owners between."""
 
 
 class _AdmittedStatus(ApiStruct, frozen=True):
@@ -30,8 +32,13 @@ class _AdmittedStatus(ApiStruct, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
+class _QueuedSpec(ApiStruct, frozen=True):
+    queue_name: str = ""
+
+
 class _RecordedWorkload(ApiStruct, frozen=True):
     metadata: ObjectMeta
+    spec: _QueuedSpec = _QueuedSpec()
     status: _AdmittedStatus = msgspec.field(default_factory=_AdmittedStatus)
 
 
@@ -74,6 +81,9 @@ class WorkloadQuota(msgspec.Struct, frozen=True):
     is_preempted: bool
     owners: tuple[str, ...]
     """The uids of the objects whose pods it covers."""
+    local_queue: str = ""
+    makes_owners: bool = False
+    """Whether the pods are those of objects that its owner makes."""
 
 
 _workloads = msgspec.json.Decoder(_RecordedWorkload, dec_hook=dec_hook)
@@ -100,6 +110,8 @@ def read_workload(item: Item) -> WorkloadQuota:
         ),
         is_preempted=evicted is not None and evicted.is_true() and evicted.reason == "Preempted",
         owners=tuple(one.uid for one in found.metadata.owner_references),
+        local_queue=found.spec.queue_name,
+        makes_owners=any(one.kind in _MAKERS for one in found.metadata.owner_references),
     )
 
 

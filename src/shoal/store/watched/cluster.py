@@ -10,7 +10,7 @@ milliseconds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -239,6 +239,11 @@ class WatchedCluster:
         """The controller of the pod, which recreates it, if it has one."""
         state = self._pods.get(key)
         return state.owner if state is not None else None
+
+    def owners(self, key: str) -> Sequence[Owner]:
+        """The controller of the pod and the controller of that one, as far as they are known."""
+        owner = self.owner(key)
+        return () if owner is None else (owner, self._groups.top(owner))
 
     def beside_volumes(self, key: str) -> tuple[Ask, PodIdentity, str] | None:
         """The ask of a pod without its volumes, its identity, and the message for nodes that only its volumes

@@ -13,7 +13,6 @@ from shoal.api.kueue import Workload
 from shoal.api.kueue.priority_classes import PRIORITY_CLASS_LABEL
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import PodSpec, PodTemplate
-from shoal.engine.cost_budgets import team_label
 from shoal.engine.from_api.checkpoints import saved_s
 from shoal.engine.from_api.queues.expected import expected_s
 from shoal.engine.from_api.queues.pod_sets import CountedPodSet, CountingRules, PodSetSize, QuotaScope, pod_set_of
@@ -113,7 +112,6 @@ class WorkloadReader:
             ran_before_s=float(workload.status.accumulated_past_execution_time_seconds),
             replaces=_replaced(meta),
             owner=_owner(meta),
-            team=_team(each.template for each in spec.pod_sets),
             **progress_of(workload, pod_sets),
         )
 
@@ -148,7 +146,6 @@ class WorkloadReader:
             saved_s=_saved(annotations),
             duration_s=_expected(annotations, unmade.deadline_s),
             longest_s=unmade.longest_s,
-            team=_team(batch.template for batch in unmade.batches),
         )
 
 
@@ -177,10 +174,6 @@ def _owner(meta: ObjectMeta) -> str:
         return controller.uid
     is_group = meta.annotations.get(IS_GROUP) == "true"
     return f"{meta.namespace}/{meta.annotations.get(SLICE_NAME, meta.name)}" if is_group else ""
-
-
-def _team(templates: Iterable[PodTemplate]) -> str:
-    return next((team for each in templates if (team := team_label(each.metadata.labels))), "")
 
 
 def _created(meta: ObjectMeta) -> float:
