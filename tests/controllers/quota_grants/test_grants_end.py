@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import msgspec
 import pytest
 
 from build.foreign_kinds import established
+from build.jumping_clock import JumpingClock
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
-from shoal.client.clock import Clock
 from shoal.client.context import Context, Controller
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.client.kind import DEFINITIONS, NAMESPACES, RESOURCE_QUOTAS, Kind
@@ -34,32 +33,6 @@ from shoal.wiring.tenants.quota_requests import QuotaRequests
 
 _HOUR_S, _DAY_S = 3600, 86_400
 GPU = "nvidia.com/gpu"
-
-
-class JumpingClock:
-    """The clock of a machine that somebody sets. Implements Clock."""
-
-    def __init__(self, inner: Clock) -> None:
-        self._inner = inner
-        self.ahead_s = 0.0
-
-    def seconds(self) -> float:
-        return self._inner.seconds() + self.ahead_s
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.seconds(), UTC)
-
-    def text(self) -> str:
-        return f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
-
-    def micro_text(self) -> str:
-        return self.now().replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-    async def sleep(self, seconds: float) -> None:
-        await self._inner.sleep(seconds)
-
-    def call_later(self, seconds: float, what: Callable[[], Any]) -> asyncio.TimerHandle:
-        return self._inner.call_later(seconds, what)
 
 
 class _WithServed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from build.jumping_clock import JumpingClock
 from build.live_schedulers import LiveScheduler, add_node
 from build.virtual_time import virtual
 from build.volcano_scenes import VolcanoScene, bare_volcano, task, volcano
@@ -101,3 +102,21 @@ async def test_groups_are_admitted_where_another_scheduler_places_the_pods(tmp_p
 
 async def _has_pods(scene: VolcanoScene, count: int) -> bool:
     return len(await scene.pods()) == count
+
+
+@virtual
+async def test_a_clock_that_is_set_back_stops_no_statuses(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        await add_node(scene.cluster, "n", gpus=8, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        true, clock = scene.cluster.clock, JumpingClock(scene.cluster.clock)
+        scene.cluster.clock = clock  # type: ignore[assignment]
+        scene.start_scheduler()
+        scene.cluster.clock = true
+        await scene.pod("g-1", "g", gpus=1)
+        await scene.group("g", minMember=1)
+        await scene.cluster.until(lambda: scene.phase_is("g", "Running"))
+        clock.ahead_s = -3600
+        await scene.pod("h-1", "h", gpus=1)
+        await scene.group("h", minMember=1)
+        await scene.cluster.until(lambda: scene.phase_is("h", "Running"), within_s=20)

@@ -114,6 +114,7 @@ class KaiAdmission:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._cache.run())
             group.create_task(self._status_writer.run())
             group.create_task(self._podgrouper.run())
             group.create_task(self._usage.run())
