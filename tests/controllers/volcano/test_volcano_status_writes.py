@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from build.jumping_clock import JumpingClock
@@ -120,3 +121,28 @@ async def test_a_clock_that_is_set_back_stops_no_statuses(tmp_path: Path) -> Non
         await scene.pod("h-1", "h", gpus=1)
         await scene.group("h", minMember=1)
         await scene.cluster.until(lambda: scene.phase_is("h", "Running"), within_s=20)
+
+
+class _Sessions:
+    def __init__(self) -> None:
+        self.observed = 0
+
+    def observe(self, seconds: Mapping[str, float], victims: Mapping[str, Mapping[str, int]]) -> None:
+        del seconds, victims
+        self.observed += 1
+
+
+@virtual
+async def test_a_session_that_only_admits_is_not_timed_as_one_of_no_length(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        await add_node(scene.cluster, "n", gpus=4, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        settings, sessions = SchedulingLoopSettings(places=False), _Sessions()
+        live = LiveScheduler(scene.cluster, watch=WatchSettings(schedulers=frozenset({"volcano"})), settings=settings)
+        admission = VolcanoAdmission(live.context, live.served, live.loop, places=False)
+        admission.measure(sessions, lambda: 0.0)
+        live.loop.discipline = admission
+        live.start()
+        await scene.group("g", minMember=1)
+        await scene.cluster.until(lambda: scene.phase_is("g", "Inqueue"))
+        assert sessions.observed == 0
