@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from build.fair_share import NOW_S, FairWorld, queue
 from shoal.api.meta import ObjectMeta
 from shoal.engine.cycle import cycle
+from shoal.engine.queues.disciplines.kai.action_counts import ActionCounts
 from shoal.engine.queues.disciplines.kai.objects import (
     Queue,
     QueueResources,
@@ -109,6 +110,19 @@ def test_the_actions_of_a_cycle_are_counted_once() -> None:
     evicted = scene.lines("kai_pod_group_evicted_pods_total{")
     assert len(evicted) == 2
     assert all('namespace="ns"' in line and 'nodepool="default",action="reclaim"} 1' in line for line in evicted)
+
+
+def test_what_was_evicted_of_a_group_is_forgotten_with_it() -> None:
+    scene = Scene()
+    counts = ActionCounts()
+    counts.evicted[("ns/gone", "reclaim")] += 1
+    counts.evicted[("ns/gone", "preempt")] += 1
+    counts.evicted[("ns/kept", "reclaim")] += 1
+    counts.evicted[("other/gone", "reclaim")] += 1
+    scene.metrics.count(counts, "", lambda job: f"uid-{job}")
+    scene.metrics.forget("ns", "gone")
+    lines = scene.lines("kai_pod_group_evicted_pods_total{")
+    assert [line.split('uid="')[1].split('"')[0] for line in lines] == ["uid-ns/kept", "uid-other/gone"]
 
 
 def test_durations_are_those_of_the_latest_cycle_in_milliseconds() -> None:

@@ -26,8 +26,8 @@ _GPU = "nvidia.com/gpu"
 _PARTS = {
     "kueue": "[scheduler, queues, pods, gatekeeper]",
     "kueue without the scheduler": "[queues, pods, gatekeeper]",
-    "kai": "[scheduler, kai, pods]",
-    "volcano": "[scheduler, volcano, pods]",
+    "kai": "[scheduler, kai, pods, gatekeeper]",
+    "volcano": "[scheduler, volcano, pods, gatekeeper]",
 }
 """GPUs that queue team may use: 2 of Kueue, 3 of KAI, 4 of Volcano."""
 
@@ -131,6 +131,10 @@ async def test_from_kueue_to_another_project_and_back(tmp_path: Path, other: str
             second = await _running(cluster)
             assert first < second
             assert len(second) == runs, "those of before count"
+            await _submit(cluster, "new")
+            await cluster.pass_time(5)
+            assert await _gated(cluster) == set(), "Kueue's queues do not decide, and would never admit a pod"
+            await cluster.delete(PODS, "new", Deletion(grace_s=0))
         async with _shoal(cluster, tmp_path, "kueue without the scheduler"):
             await cluster.pass_time(10)
             await _create_again(cluster)

@@ -276,6 +276,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "tenants": (
         f"{READ} resourcequotas",
         "patch resourcequotas",
+        "get namespaces",
         f"get,patch clusterqueues {_KUEUE}",
     ),
     "operator": (

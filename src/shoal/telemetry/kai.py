@@ -123,6 +123,12 @@ class KaiMetrics:
             namespace, _, name = job.partition("/")
             self._evicted.of(name, namespace, uid_of(job), pool or _DEFAULT_POOL, action).inc(number)
 
+    def forget(self, namespace: str, name: str) -> None:
+        """The PodGroup is gone: the number of groups that are counted is bounded."""
+        for values, _ in self._evicted:
+            if values[:2] == (name, namespace):
+                self._evicted.forget(*values)
+
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _figures(self, read: _Read) -> Callable[[], Figures]:

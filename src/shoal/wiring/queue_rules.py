@@ -19,7 +19,7 @@ from shoal.controllers.queued_work.rules import JobRules, job_rules_of
 from shoal.store.object_faults import ObjectFaults
 from shoal.store.watched.queue_configuration import ConfigurationWatch
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.run_choice import QUEUES, SCHEDULER, RunChoice
+from shoal.wiring.run_choice import KAI, QUEUES, SCHEDULER, VOLCANO, RunChoice
 
 _PATIENCE_S = 5.0
 _CONFIGURED = {QUEUES, "jobs", "pods", "gatekeeper"}
@@ -29,6 +29,8 @@ class QueueRules:
     def __init__(self, context: Context, choice: RunChoice) -> None:
         where = choice.own.namespaces.kueue
         self.presence = Presence(context, KUEUE, where)
+        parts = {*choice.controllers}
+        self._are_others = QUEUES not in parts and bool({KAI, VOLCANO} & parts)
         self._schedulers = frozenset(choice.scheduler_names)
         self._watch: ConfigurationWatch | None = None
         self._then: list[Callable[[], None]] = []
@@ -40,7 +42,9 @@ class QueueRules:
         self._take(choice.kueue)
 
     def holding(self) -> HoldingRules | None:
-        return None if self.presence.is_there else self._holding
+        """None where nothing may be held: Kueue admits here, or the queues of another project decide, and would never
+        admit what waits for Kueue's."""
+        return None if self.presence.is_there or self._are_others else self._holding
 
     def jobs(self) -> JobRules | None:
         return None if self.presence.is_there else self._jobs

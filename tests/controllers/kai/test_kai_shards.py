@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from build.kai_clusters import (
     GROUP,
     QUEUE_LABEL,
@@ -20,7 +22,9 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS
-from shoal.client.kind import LEASES, PODS
+from shoal.client.kind import LEASES, PODS, Kind
+from shoal.client.port import Api
+from shoal.units.errors import TemporaryError
 
 
 async def _shard(cluster: SmallCluster, name: str, value: str = "", **spec: Any) -> None:
@@ -203,3 +207,53 @@ async def test_pods_stay_in_their_pools_after_kai_itself_has_gone(tmp_path: Path
         await _node(cluster, "plain")
         await cluster.pass_time(5)
         assert await places(cluster) == {"kept": "plain"}
+
+
+class _WithoutShards:
+    """An API that does not answer lists of SchedulingShards at first."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.answers = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    async def list(self, kind: Kind, *more: Any, **named: Any) -> Any:
+        if kind.name == KAI_SHARDS.name and not self.answers:
+            raise TemporaryError("not now", 1.0)
+        return await self._api.list(kind, *more, **named)
+
+
+@virtual
+async def test_nothing_is_decided_before_it_is_known_how_the_cluster_is_divided(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        await _shard(cluster, "default")
+        await _node(cluster, "large", "big")
+        await _queue(cluster, "a")
+        api: Any = _WithoutShards(cluster.api)
+        start_kai(cluster, api)
+        await _work(cluster, "p", "a")
+        # After half a minute the loop begins without what it lacks.
+        await cluster.pass_time(60)
+        assert await bound(cluster) == []
+        api.answers = True
+        await _node(cluster, "plain")
+        await cluster.pass_time(60)
+        assert await places(cluster) == {"p": "plain"}
+
+
+@virtual
+async def test_a_shard_that_cannot_be_read_decides_as_before(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        start_kai(cluster)
+        await _shard(cluster, "default")
+        await _node(cluster, "large", "big")
+        await _queue(cluster, "a")
+        await cluster.pass_time(5)
+        # The schema of the kind allows this.
+        await cluster.patch(KAI_SHARDS, "default", {"spec": {"kValue": 10**400}})
+        await _work(cluster, "p", "a")
+        await cluster.pass_time(10)
+        assert await bound(cluster) == []
+        assert any("SchedulingShard default cannot be read" in one.message for one in caplog.records)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from build.jumping_clock import JumpingClock
 from build.kai_clusters import add_kai_queue, add_work, bound, kai_cluster, start_kai, terminating
 from build.live_schedulers import add_node
 from build.small_clusters import SmallCluster
@@ -15,8 +18,8 @@ from shoal.api.groups.kai import USAGE_ANNOTATION
 from shoal.client.ecosystem_kinds import KAI_SHARDS
 from shoal.client.kind import PODS
 from shoal.client.port import Deletion
-from shoal.engine.queues.disciplines.kai.usage_record import UsageRecord, UsageWindow
-from shoal.engine.queues.disciplines.kai.usage_text import usage_state
+from shoal.engine.queues.disciplines.kai.usage_record import Bucket, UsageRecord, UsageState, UsageWindow
+from shoal.engine.queues.disciplines.kai.usage_text import usage_state, usage_text
 
 _USAGE: dict[str, Any] = {"usageDBConfig": {"clientType": "prometheus", "usageParams": {"windowSize": "1d"}}}
 
@@ -140,3 +143,43 @@ async def test_an_annotation_that_is_no_record_is_begun_anew(tmp_path: Path) -> 
         await _run(cluster, "a", 4)
         await cluster.pass_time(700)
         assert usage_state(await _annotation(cluster)).buckets
+
+
+@pytest.mark.parametrize("for_s", [20, 400], ids=["a moment", "some minutes"])
+@virtual
+async def test_a_clock_that_ran_ahead_stops_no_measurement(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, for_s: float
+) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        true, clock = cluster.clock, JumpingClock(cluster.clock)
+        cluster.clock = clock  # type: ignore[assignment]
+        start_kai(cluster)
+        cluster.clock = true
+        await _add_shard(cluster, **_USAGE)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 2)
+        await cluster.pass_time(700)
+        clock.ahead_s = 30 * 86_400
+        await cluster.pass_time(for_s)
+        clock.ahead_s = 0
+        await cluster.pass_time(1000)
+        state = usage_state(await _annotation(cluster))
+        assert 0 <= cluster.clock.seconds() - state.until_s <= 400
+        assert UsageRecord(UsageWindow(), state).usage()["a"][0] == pytest.approx(0.5, abs=0.01)
+        assert any("the clock ran ahead" in one.message for one in caplog.records) is (for_s > 60)
+
+
+@virtual
+async def test_a_record_that_is_too_long_to_be_written_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with kai_cluster(tmp_path) as cluster:
+        draw, now = Random(1), int(cluster.clock.seconds())
+        uses = {b64encode(draw.randbytes(90)).decode(): [1, 1, 1] for _ in range(1800)}
+        record = UsageRecord(UsageWindow(), UsageState(now, now, [Bucket(now - 60, now, now, [60, 60, 60], uses)]))
+        notes = {USAGE_ANNOTATION: usage_text(record, 260_000)}
+        await cluster.create(KAI_SHARDS, {"metadata": {"name": "default", "annotations": notes}, "spec": _USAGE})
+        start_kai(cluster)
+        await _add_queues(cluster)
+        await cluster.pass_time(1000)
+        assert sum("too long for an annotation" in one.message for one in caplog.records) == 1

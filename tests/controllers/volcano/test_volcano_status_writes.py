@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from build.jumping_clock import JumpingClock
 from build.live_schedulers import LiveScheduler, add_node
 from build.virtual_time import virtual
 from build.volcano_scenes import VolcanoScene, bare_volcano, task, volcano
@@ -101,3 +103,46 @@ async def test_groups_are_admitted_where_another_scheduler_places_the_pods(tmp_p
 
 async def _has_pods(scene: VolcanoScene, count: int) -> bool:
     return len(await scene.pods()) == count
+
+
+@virtual
+async def test_a_clock_that_is_set_back_stops_no_statuses(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        await add_node(scene.cluster, "n", gpus=8, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        true, clock = scene.cluster.clock, JumpingClock(scene.cluster.clock)
+        scene.cluster.clock = clock  # type: ignore[assignment]
+        scene.start_scheduler()
+        scene.cluster.clock = true
+        await scene.pod("g-1", "g", gpus=1)
+        await scene.group("g", minMember=1)
+        await scene.cluster.until(lambda: scene.phase_is("g", "Running"))
+        clock.ahead_s = -3600
+        await scene.pod("h-1", "h", gpus=1)
+        await scene.group("h", minMember=1)
+        await scene.cluster.until(lambda: scene.phase_is("h", "Running"), within_s=20)
+
+
+class _Sessions:
+    def __init__(self) -> None:
+        self.observed = 0
+
+    def observe(self, seconds: Mapping[str, float], victims: Mapping[str, Mapping[str, int]]) -> None:
+        del seconds, victims
+        self.observed += 1
+
+
+@virtual
+async def test_a_session_that_only_admits_is_not_timed_as_one_of_no_length(tmp_path: Path) -> None:
+    async with bare_volcano(tmp_path) as scene:
+        await add_node(scene.cluster, "n", gpus=4, cpu="64", memory="32Gi")
+        scene.cluster.start(volcano)
+        settings, sessions = SchedulingLoopSettings(places=False), _Sessions()
+        live = LiveScheduler(scene.cluster, watch=WatchSettings(schedulers=frozenset({"volcano"})), settings=settings)
+        admission = VolcanoAdmission(live.context, live.served, live.loop, places=False)
+        admission.measure(sessions, lambda: 0.0)
+        live.loop.discipline = admission
+        live.start()
+        await scene.group("g", minMember=1)
+        await scene.cluster.until(lambda: scene.phase_is("g", "Inqueue"))
+        assert sessions.observed == 0

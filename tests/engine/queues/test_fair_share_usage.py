@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import datetime
 from random import Random
 
 import pytest
@@ -163,6 +164,73 @@ def test_a_record_that_is_too_long_is_made_coarser_until_it_fits() -> None:
 def test_a_text_that_is_no_record_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         usage_state(text)
+
+
+def test_what_a_clock_that_ran_ahead_measured_is_forgotten() -> None:
+    record = UsageRecord(UsageWindow())
+    steady(record, 0, 10 * HOUR_S, use("a", 5))
+    before = gpu(record, "a")
+    record.measure([use("b", 10)], CAPACITY, 30 * HOUR_S)
+    record.forget_after(10 * HOUR_S)
+    assert record.state is not None
+    assert record.state.until_s == 10 * HOUR_S
+    assert gpu(record, "a") == pytest.approx(before, rel=0.01)
+    steady(record, 10 * HOUR_S, 20 * HOUR_S, use("a", 5))
+    assert gpu(record, "a") == pytest.approx(0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "window", [UsageWindow(TUMBLING, HOUR_S), UsageWindow(CRON, schedule=read_schedule("0 * * * *"))]
+)
+def test_the_window_that_a_clock_ran_into_is_not_the_current_one(window: UsageWindow) -> None:
+    record = UsageRecord(window)
+    steady(record, 0, HOUR_S / 2, use("a", 5))
+    record.measure([], CAPACITY, 30 * HOUR_S)
+    record.forget_after(HOUR_S / 2)
+    steady(record, HOUR_S / 2, HOUR_S - 60, use("a", 5))
+    assert gpu(record, "a") == pytest.approx(0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("half_life_s", [0.0, 60.0])
+def test_a_long_window_of_a_schedule_has_few_buckets(half_life_s: float) -> None:
+    record = UsageRecord(UsageWindow(CRON, half_life_s=half_life_s, schedule=read_schedule("0 0 1 * *")))
+    begin_s = 1_767_225_600.0
+    steady(record, begin_s, begin_s + 20 * 86_400, use("a", 1), every_s=12 * HOUR_S)
+    steady(record, begin_s + 20 * 86_400, begin_s + 20 * 86_400 + HOUR_S, use("a", 1))
+    assert record.state is not None
+    assert len(record.state.buckets) <= 402
+    assert gpu(record, "a") == pytest.approx(0.1, rel=0.01)
+
+
+class _Counted:
+    """A schedule that counts how often it is asked."""
+
+    def __init__(self, text: str) -> None:
+        self.asked = 0
+        self._inner = read_schedule(text)
+
+    def next(self, after: datetime) -> datetime | None:
+        self.asked += 1
+        return self._inner.next(after)
+
+
+def test_the_window_of_a_schedule_is_found_at_once_after_years() -> None:
+    schedule = _Counted("* * * * *")
+    record = UsageRecord(UsageWindow(CRON, first_s=0.0, schedule=schedule))
+    record.measure([], CAPACITY, 1_000_000_000)
+    record.measure([use("a", 5)], CAPACITY, 1_700_000_030)
+    record.measure([use("a", 5)], CAPACITY, 1_700_000_035)
+    assert schedule.asked < 50
+    assert gpu(record, "a") == pytest.approx(0.5)
+
+
+def test_times_that_no_calendar_has_are_refused() -> None:
+    record = UsageRecord(UsageWindow())
+    record.measure([], CAPACITY, 1000)
+    assert record.state is not None
+    record.state.window_s = 1 << 60
+    with pytest.raises(ValueError, match="between 1970 and 9999"):
+        usage_state(usage_text(record))
 
 
 # -- restarts ----------------------------------------------------------------------------------------------------------

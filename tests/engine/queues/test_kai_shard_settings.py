@@ -161,6 +161,10 @@ WARNINGS: dict[str, tuple[dict[str, Any], str]] = {
         {"usageDBConfig": {"clientType": "x", "usageParams": {"tumblingWindowStartTime": "monday"}}},
         "'monday' is not a moment; write e.g. 2026-01-05T00:00:00Z",
     ),
+    "a moment before the calendar": (
+        {"usageDBConfig": {"clientType": "x", "usageParams": {"tumblingWindowStartTime": "0001-01-01T00:00:00+14:00"}}},
+        "'0001-01-01T00:00:00+14:00' is not a moment",
+    ),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.client.kind import CONFIG_MAPS
 from shoal.client.served_writer import ServedWriter
 from shoal.policy.tenants.team import Team, read_team
 from shoal.units.errors import UserError
@@ -82,12 +83,48 @@ async def test_an_end_that_is_no_time_is_not_granted(tmp_path: Path) -> None:
         tenants, requests = await _tenants(cluster)
         await tenants.apply(_team(), adopts=False)
         name = await requests.ask("team-a", {"nvidia.com/gpu": 24}, _HOUR_S, "")
-        from shoal.client.kind import CONFIG_MAPS
-
         await cluster.patch(CONFIG_MAPS, name, {"data": {"until": "never"}}, namespace="team-a")
         with pytest.raises(UserError, match="is no time"):
             await requests.approve("team-a", name, None)
         assert await _gpus(cluster) == "8"
+
+
+@virtual
+async def test_an_end_of_another_form_is_written_as_the_api_writes_times(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        tenants, requests = await _tenants(cluster)
+        await tenants.apply(_team(), adopts=False)
+        name = await requests.ask("team-a", {"nvidia.com/gpu": 24}, _HOUR_S, "")
+        await cluster.patch(CONFIG_MAPS, name, {"data": {"until": "2026-1-1T2:0:0Z"}}, namespace="team-a")
+        assert (await requests.approve("team-a", name, None)).until == "2026-01-01T02:00:00Z"
+
+
+@virtual
+async def test_a_grant_keeps_a_bounded_part_of_what_members_wrote_so_that_it_can_end(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        tenants, requests = await _tenants(cluster)
+        await tenants.apply(_team(), adopts=False)
+        name = await requests.ask("team-a", {"nvidia.com/gpu": 24}, _HOUR_S, "x" * 261_400)
+        await cluster.patch(CONFIG_MAPS, name, {"data": {"askedBy": "y" * 1000}}, namespace="team-a")
+        grant = await requests.approve("team-a", name, None)
+        assert (grant.reason, grant.asked_by) == ("x" * 256, "y" * 256)
+        await cluster.pass_time(2 * _HOUR_S)
+        assert len(await requests.expire()) == 1
+        assert await _gpus(cluster) == "8"
+
+
+@virtual
+async def test_a_team_that_is_applied_during_a_grant_has_its_new_quota_afterwards(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        tenants, requests = await _tenants(cluster)
+        await tenants.apply(_team(), adopts=False)
+        name = await requests.ask("team-a", {"nvidia.com/gpu": 24}, _HOUR_S, "")
+        await requests.approve("team-a", name, None)
+        await tenants.apply(_team(16), adopts=False)
+        assert await _gpus(cluster) == "24"
+        await cluster.pass_time(2 * _HOUR_S)
+        await requests.expire()
+        assert await _gpus(cluster) == "16"
 
 
 @virtual

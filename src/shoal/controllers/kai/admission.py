@@ -15,8 +15,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shoal.client.context import Context
-from shoal.client.ecosystem_kinds import KAI_SHARDS
+from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_SHARDS
 from shoal.client.informer import Informer
+from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.client.presence import Presence
 from shoal.client.served import Served
@@ -114,6 +115,7 @@ class KaiAdmission:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._cache.run())
             group.create_task(self._status_writer.run())
             group.create_task(self._podgrouper.run())
             group.create_task(self._usage.run())
@@ -154,7 +156,13 @@ class KaiAdmission:
 
     # -- internals --------------------------------------------------------------------------------------------------
 
+    def _group_changed(self, before: Item | None, after: Item | None) -> None:
+        if self._cycles is not None:
+            self._cycles.group_changed(before, after)
+
     def _follow(self, kind: Kind, informer: Informer) -> None:
+        if kind == KAI_POD_GROUPS:
+            informer.on_change(self._group_changed)
         if kind == KAI_SHARDS:
             self._usage.follow(informer)
         else:

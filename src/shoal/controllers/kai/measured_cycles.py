@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from shoal.client.item import Item
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.queues.disciplines.kai.action_counts import ActionCounts
 from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
@@ -14,6 +15,10 @@ class CycleObserver(Protocol):
     def observe(self, seconds: Mapping[str, float]) -> None: ...
 
     def count(self, counts: ActionCounts, pool: str, uid_of: Callable[[str], str]) -> None: ...
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The PodGroup is gone."""
+        ...
 
 
 class MeasuredCycles:
@@ -38,6 +43,10 @@ class MeasuredCycles:
         self._observer.observe(self._seconds)
         for shard, cycle in self._discipline.cycles():
             self._observer.count(cycle.counts.take(), shard.pool.value if shard.pool is not None else "", self._uid_of)
+
+    def group_changed(self, before: Item | None, after: Item | None) -> None:
+        if before is not None and after is None:
+            self._observer.forget(before.namespace, before.name)
 
     def _timed(self, name: str, step: Step) -> Step:
         def run(state: CycleState) -> None:

@@ -1,7 +1,13 @@
-"""Reads KAI's queues and SchedulingShards from the watch caches. One that cannot be decoded counts as not existing."""
+"""Reads KAI's queues and SchedulingShards from the watch caches.
+
+A queue that cannot be decoded counts as not existing. A SchedulingShard that cannot be decoded is named in a warning
+and decides as it did before: without it, its nodes would be without a shard, or in the shard of all others.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,6 +23,7 @@ from shoal.client.served import Served
 from shoal.engine.queues.disciplines.kai.objects import Queue
 from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard
 
+_log = logging.getLogger("shoal.kai")
 T = TypeVar("T", Queue, SchedulingShard)
 _queues = msgspec.json.Decoder(Queue)
 _shards = msgspec.json.Decoder(SchedulingShard)
@@ -36,6 +43,7 @@ class QueueCache:
         self._on_change = on_change
         self._on_followed = followed
         self._followed: dict[Kind, Informer] = {}
+        self._is_followed = asyncio.Event()
         self.queues: dict[str, Queue] = {}
         self.shards: dict[str, SchedulingShard] = {}
         for kind in (KAI_QUEUES, KAI_POD_GROUPS, KAI_SHARDS):
@@ -47,13 +55,21 @@ class QueueCache:
 
     @property
     def is_synced(self) -> bool:
-        queues = self._followed.get(KAI_QUEUES)
-        return queues is not None and queues.is_synced
+        """Of all served kinds: without the SchedulingShards of a divided cluster, pods would get nodes of others."""
+        return self.is_served and all(informer.is_synced for informer in self._followed.values())
 
     async def synced(self) -> None:
         """Returns when the caches of all served kinds are synced."""
         if self._followed:
             await self._context.informers.synced(self._followed)
+
+    async def run(self) -> None:
+        """Calls `on_change` when the caches are synced after it was decided without them; until cancelled."""
+        while True:
+            await self._is_followed.wait()
+            self._is_followed.clear()
+            await self.synced()
+            self._on_change()
 
     def group_uid(self, name: str) -> str:
         """Of the PodGroup of that namespace and name; empty if there is none."""
@@ -63,6 +79,7 @@ class QueueCache:
 
     def _follow(self, kind: Kind) -> None:
         informer = self._followed[kind] = self._context.informers.of(kind)
+        self._is_followed.set()
         self._on_followed(kind, informer)
         if kind == KAI_QUEUES:
             informer.on_change(lambda before, after: self._changed(self.queues, queue_of, before, after))
@@ -74,6 +91,9 @@ class QueueCache:
     ) -> None:
         item = after or before
         value = read(after) if after is not None else None
+        if value is None and after is not None and read is _shard_of:
+            _log.warning("SchedulingShard %s cannot be read, and has the effect that it had before", after.name)
+            return
         if item is None or known.get(item.name) == value:
             return
         if value is None:

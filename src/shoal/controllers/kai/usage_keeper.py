@@ -4,6 +4,9 @@ The use is kept in an annotation of the SchedulingShard whose `usageDBConfig` as
 five minutes. A process that starts, or takes over, continues the record: pods that run on are measured from where it
 ends. So only the use of pods that ended after the last write is lost by a crash.
 
+A clock that jumps for less than half a minute changes nothing. What was measured by one that ran ahead for longer is
+dropped when it is set right.
+
 Rejected: a ConfigMap, which needs a namespace and the permission to write ConfigMaps, and stays when the shard is
 deleted; the status of queues, which KAI's definitions limit to their own fields; the history of Shoal, which is
 optional and on the disk of one machine.
@@ -20,6 +23,7 @@ from shoal.client.ecosystem_kinds import KAI_SHARDS
 from shoal.client.informer import Informer
 from shoal.client.optimistic_update import OptimisticUpdate
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
+from shoal.engine.queues.disciplines.kai.clock_jumps import CONFIRM_S, JUMP_S, ClockJumps
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueTree
 from shoal.engine.queues.disciplines.kai.node_pools import pool_rows
 from shoal.engine.queues.disciplines.kai.pod_amounts import offered_amounts
@@ -44,6 +48,9 @@ class UsageKeeper:
         self._tree = QueueTree(())
         self._ended: list[QueueUse] = []
         self._due_s: dict[str, float] = {}
+        self._jumps = ClockJumps()
+        self._too_long: set[str] = set()
+        """Shards whose records cannot be written."""
         self._measured = asyncio.Event()
         self._update = OptimisticUpdate(context.api, context.clock, self._measured.set)
 
@@ -51,7 +58,11 @@ class UsageKeeper:
         self._shards = shards
 
     def next_s(self) -> float | None:
-        return min(self._due_s.values(), default=None)
+        due_s = min(self._due_s.values(), default=None)
+        if due_s is None:
+            return None
+        # A clock that was set back would let it wait for a long time.
+        return min(due_s, self._context.clock.seconds() + self._every_s)
 
     def pod_gone(self, pod: str) -> None:
         """Called before the pod leaves the facts."""
@@ -79,8 +90,11 @@ class UsageKeeper:
 
     def measure(self, now_s: float) -> None:
         """Called in every cycle."""
-        due = [shard for shard in self._discipline.shards.each if self._due_s.get(shard.name, now_s + 1) <= now_s]
-        if not due:
+        latest_s = now_s + self._every_s
+        if not any(due_s <= now_s or due_s > latest_s for due_s in self._due_s.values()):
+            return
+        if not self._is_steady(now_s):
+            self._due_s = dict.fromkeys(self._due_s, now_s + CONFIRM_S)
             return
         cluster = self._scheduling.cluster
         uses = [*uses_of(cluster, self._tree), *self._ended]
@@ -107,6 +121,28 @@ class UsageKeeper:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
+    @property
+    def _every_s(self) -> float:
+        """The longest time between two measurements."""
+        each = (shard.measures_every_s for shard in self._discipline.shards.each if shard.name in self._records)
+        return max(each, default=CONFIRM_S)
+
+    def _is_steady(self, now_s: float) -> bool:
+        measured = [record.state.until_s for record in self._records.values() if record.state is not None]
+        if not measured:
+            return True
+        last_s = max(measured)
+        # It is measured again some time after the last time.
+        if not self._jumps.is_steady(now_s, min(max(now_s, last_s), last_s + self._every_s)):
+            return False
+        if now_s < last_s - JUMP_S:
+            _log.warning(
+                "the clock ran ahead until %d seconds from now: what was measured so is dropped", last_s - now_s
+            )
+            for record in self._records.values():
+                record.forget_after(now_s)
+        return True
+
     def _give(self, shard: Shard, record: UsageRecord) -> None:
         self._discipline.disciplines[shard.name].usage = record.usage()
 
@@ -124,6 +160,7 @@ class UsageKeeper:
         for name, record in list(self._records.items()):
             item = self._shards.get("", name) if self._shards is not None else None
             text = usage_text(record)
+            self._note_length(name, is_too_long=not text and bool(record.usage()))
             if item is None or not text or not record.usage():
                 continue
             if (item.obj()["metadata"].get("annotations") or {}).get(USAGE_ANNOTATION) == text:
@@ -131,3 +168,13 @@ class UsageKeeper:
             body = {"metadata": {"annotations": {USAGE_ANNOTATION: text}}}
             if not await self._update.merged(KAI_SHARDS, item, body):
                 self._measured.set()
+
+    def _note_length(self, name: str, *, is_too_long: bool) -> None:
+        """Log once that a record cannot be written."""
+        if is_too_long and name not in self._too_long:
+            words = "SchedulingShard %s: the use of %d queues is too long for an annotation: a restart forgets it"
+            _log.warning(words, name, len(self._discipline.queues))
+        if is_too_long:
+            self._too_long.add(name)
+        else:
+            self._too_long.discard(name)

@@ -66,10 +66,11 @@ class QuotaGrants:
             _log.warning("the clock jumped; the grant in %s/%s is looked at again", *key)
             return 1.0
         quota, grant = self._granted(key)
-        now = self._context.clock.text()
-        if quota is None or grant is None or not is_over(grant, now):
+        clock = self._context.clock
+        if quota is None or grant is None or not is_over(grant, clock.seconds()):
             return 1.0
-        await end_grant(self._context.api, self._queues, quota, grant, (_NAME, now))
+        if not await end_grant(self._context.api, self._queues, quota, grant, (_NAME, clock.text())):
+            return 1.0
         self._context.events.record({**quota, **_HEAD}, ENDED, ended_words(grant))
         return None
 

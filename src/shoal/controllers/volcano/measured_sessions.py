@@ -30,8 +30,9 @@ class MeasuredSessions:
         return tuple(self._timed(name, step) for name, step in self._discipline.named_steps())
 
     def done(self) -> None:
-        """After the steps of a cycle; a cycle without a session is not counted."""
-        if not self._discipline.rests:
+        """After the steps of a cycle. A cycle without a session is not counted, nor is one that only admits groups: its
+        steps are not timed."""
+        if self._seconds and not self._discipline.rests:
             self._observer.observe(self._seconds, self._victims)
 
     def _timed(self, name: str, step: Step) -> Step:

@@ -90,7 +90,7 @@ class StatusController:
 
     def wake(self, *, is_urgent: bool = False) -> None:
         """`is_urgent`: groups were admitted, and some may have no pods yet."""
-        after_s = 0.0 if is_urgent else self._next_s - self._context.clock.seconds()
+        after_s = 0.0 if is_urgent else self._due_s() - self._context.clock.seconds()
         self.loop.wake(_PASS, max(after_s, _GATHER_S))
 
     def _changed(self, before: Item | None, after: Item | None) -> None:
@@ -110,7 +110,7 @@ class StatusController:
         if not self._is_volcano_absent():
             return None
         now_s = self._context.clock.seconds()
-        if now_s < self._next_s:
+        if now_s < self._due_s():
             await self._write_urgent()
             return self._next_s - now_s
         queues = [queue for queue in map(queue_of, self._queues) if queue is not None]
@@ -132,12 +132,17 @@ class StatusController:
             self._next_s = now_s + _EVERY_S
         return SETTLE_S if self._debounce.has_pending else None
 
+    def _due_s(self) -> float:
+        """When the next pass is due; a clock that was set back does not delay it."""
+        self._next_s = min(self._next_s, self._context.clock.seconds() + _EVERY_S)
+        return self._next_s
+
     def _are_bindings_first(self, groups: Iterable[CountedGroup], decision: SessionResult, now_s: float) -> bool:
         being_bound = sum(one.key in decision.starting and not is_ready(one.group, one.counts) for one in groups)
         if being_bound <= _PARALLEL_WRITES:
             self._backlog_s = None
             return False
-        if self._backlog_s is None:
+        if self._backlog_s is None or self._backlog_s > now_s:
             self._backlog_s = now_s
         return now_s - self._backlog_s < _LONGEST_BACKLOG_S
 

@@ -18,11 +18,13 @@ from shoal.policy.fields import dig, string_keys
 from shoal.policy.tenants.labels import GRANT, LAST_GRANT, MANAGED_BY, MANAGER, TEAM_LABEL
 from shoal.policy.tenants.quotas import quota_item
 from shoal.units.errors import UserError, Where
-from shoal.units.numbers import whole_of
 
 REQUEST_LABEL: Final = "shoal.dev/quota-request"
 REQUESTED, GRANTED, ENDED = "QuotaRequested", "QuotaGranted", "QuotaGrantEnded"
 _ANNOTATION: Final = "shoal.dev/quota-decision"
+_MOST_DEVICES = 32
+"""Names in one request. The grant is an annotation, and all annotations of an object are of bounded size."""
+_LONGEST_TEXT = 256
 
 
 class QuotaGrant(msgspec.Struct, frozen=True, rename="camel"):
@@ -36,6 +38,12 @@ class QuotaGrant(msgspec.Struct, frozen=True, rename="camel"):
     former: dict[str, str]
     """The items of the quota before, which hold again when the grant ends."""
     reason: str = ""
+    former_queue: dict[str, dict[str, str]] = {}
+    """The nominal quotas of the ClusterQueue before, by flavor and resource."""
+
+    def is_same(self, other: QuotaGrant) -> bool:
+        """Whether both are one decision, whatever was recorded about the time before it since."""
+        return (self.request, self.granted_at) == (other.request, other.granted_at)
 
 
 def request_object(namespace: str, team: str, name: str, devices: Mapping[str, int], told: Mapping[str, str]) -> Obj:
@@ -84,7 +92,11 @@ def requested_devices(request: Obj) -> dict[str, int]:
         found = msgspec.json.decode(str(dig(request, "data", "devices") or ""), type=dict[str, int])
     except (msgspec.DecodeError, msgspec.ValidationError):
         found = {}
-    if not found or any(amount < 0 or not is_device(name) for name, amount in found.items()):
+    if (
+        not found
+        or len(found) > _MOST_DEVICES
+        or any(amount < 0 or not is_device(name) for name, amount in found.items())
+    ):
         name = str(dig(request, "metadata", "name"))
         raise UserError("names no amounts of devices", where=Where(obj=f"ConfigMap {name}", path="data.devices"))
     return found
@@ -105,18 +117,28 @@ def grant_of(quota: Obj) -> QuotaGrant | None:
         return None
 
 
-def is_over(grant: QuotaGrant, now: str) -> bool:
-    """`now`: in UTC, as the API writes times, so that texts compare as times."""
-    return bool(grant.until) and grant.until <= now
+def end_s(until: str) -> float | None:
+    """In seconds since 1970; None for a text that is no time."""
+    try:
+        return datetime.strptime(until, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
 
 
 def seconds_left(grant: QuotaGrant, now_s: float) -> float | None:
     """Until its end, negative after it; None for a grant without an end."""
-    try:
-        end = datetime.strptime(grant.until, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return end.timestamp() - now_s
+    end = end_s(grant.until)
+    return None if end is None else end - now_s
+
+
+def is_over(grant: QuotaGrant, now_s: float) -> bool:
+    left_s = seconds_left(grant, now_s)
+    return left_s is not None and left_s <= 0
+
+
+def bounded(told: str) -> str:
+    """What a member of the team wrote, as the grant keeps it."""
+    return told[:_LONGEST_TEXT]
 
 
 def ended_words(grant: QuotaGrant) -> str:
@@ -127,12 +149,17 @@ def devices_words(devices: Mapping[str, int]) -> str:
     return ", ".join(f"{amount} {name}" for name, amount in devices.items())
 
 
+def encoded(grant: QuotaGrant) -> str:
+    """As the annotation."""
+    return msgspec.json.encode(grant).decode()
+
+
 def granting_patch(quota: Obj, grant: QuotaGrant) -> Obj:
     """A merge patch of the ResourceQuota."""
     hard = {quota_item(name): str(amount) for name, amount in grant.devices.items()}
     return {
         "metadata": {
-            "annotations": {GRANT: msgspec.json.encode(grant).decode()},
+            "annotations": {GRANT: encoded(grant)},
             "resourceVersion": dig(quota, "metadata", "resourceVersion"),
         },
         "spec": {"hard": hard},
@@ -151,32 +178,22 @@ def ending_patch(quota: Obj, grant: QuotaGrant, by: tuple[str, str]) -> Obj:
 
 
 def former_items(quota: Obj, devices: Mapping[str, int]) -> dict[str, str]:
+    """Those that hold again after a grant of these devices. Raises UserError if a grant of others is in the quota: an
+    object has one, so that the others would stay for ever."""
     hard = string_keys(dig(quota, "spec", "hard"))
     earlier = grant_of(quota)
-    known = {**hard, **(earlier.former if earlier else {})}
-    return {item: str(known[item]) for name in devices if (item := quota_item(name)) in known}
-
-
-def queue_with(queue: Obj, amounts: Mapping[str, str]) -> Obj | None:
-    """The ClusterQueue with these nominal quotas; None if it has none of the resources."""
-    changed = False
-    groups = []
-    for group in dig(queue, "spec", "resourceGroups") or ():
-        flavors = []
-        for flavor in group.get("flavors") or ():
-            resources = []
-            for resource in flavor.get("resources") or ():
-                amount = amounts.get(str(resource.get("name")))
-                changed |= amount is not None
-                resources.append(resource if amount is None else {**resource, "nominalQuota": amount})
-            flavors.append({**flavor, "resources": resources})
-        groups.append({**group, "flavors": flavors})
-    return {**queue, "spec": {**queue["spec"], "resourceGroups": groups}} if changed else None
-
-
-def amounts_of(items: Mapping[str, str]) -> dict[str, str]:
-    """By resource, of items of a quota."""
-    return {name.removeprefix("requests."): amount for name, amount in items.items() if whole_of(amount) is not None}
+    if earlier is None:
+        return {item: str(hard[item]) for name in devices if (item := quota_item(name)) in hard}
+    others = {name: amount for name, amount in earlier.devices.items() if name not in devices}
+    if others:
+        until = f" until {earlier.until}" if earlier.until else ""
+        raise UserError(
+            f"has a grant of {devices_words(others)}{until} already (request {earlier.request})",
+            where=Where(obj=f"ResourceQuota {dig(quota, 'metadata', 'namespace')}/{dig(quota, 'metadata', 'name')}"),
+            fix="ask for all devices in one request, or approve after `shoal tenant expire` ended that grant",
+        )
+    new = {quota_item(name) for name in devices if name not in earlier.devices}
+    return {**{item: str(hard[item]) for item in new if item in hard}, **earlier.former}
 
 
 def decision_patch(state: str, by: str, when: str) -> Obj:

@@ -8,15 +8,18 @@ import msgspec
 
 from shoal.policy.advice import Obj
 from shoal.policy.tenants.access import access_objects
-from shoal.policy.tenants.labels import BUDGET, BUDGET_ENFORCED, labels
+from shoal.policy.tenants.grants import QuotaGrant, encoded
+from shoal.policy.tenants.labels import BUDGET, BUDGET_ENFORCED, GRANT, labels
 from shoal.policy.tenants.network import network_policies
 from shoal.policy.tenants.priorities import PRIORITIES, priority_class, workload_priority_class
+from shoal.policy.tenants.queue_grants import nominal_quotas
 from shoal.policy.tenants.quotas import (
     device_amounts,
     flavor,
     hard_items,
     limit_range,
     queue_objects,
+    quota_item,
     resource_quotas,
 )
 from shoal.policy.tenants.team import Team
@@ -34,6 +37,8 @@ class TeamSurroundings(msgspec.Struct, frozen=True):
     device_classes: Collection[str] = ()
     granted: Mapping[str, int] = {}
     """Amounts of devices that replace those of the team for a time."""
+    grant: QuotaGrant | None = None
+    """What the ResourceQuota has, also if its time is over and it is not ended yet."""
 
 
 def shared_objects(team: Team) -> list[Obj]:
@@ -47,14 +52,27 @@ def shared_objects(team: Team) -> list[Obj]:
 
 def team_objects(team: Team, around: TeamSurroundings) -> list[Obj]:
     devices = device_amounts(team, around.advertised, around.granted)
+    quota, denied = resource_quotas(team, hard_items(team, devices, around.device_classes))
+    if around.grant is not None:
+        quota["metadata"]["annotations"] = {GRANT: encoded(_renewed(around.grant, team, around))}
     return [
         _namespace(team),
-        *resource_quotas(team, hard_items(team, devices, around.device_classes)),
+        quota,
+        denied,
         limit_range(team),
         *network_policies(team),
         *access_objects(team),
         *queue_objects(team, devices),
     ]
+
+
+def _renewed(grant: QuotaGrant, team: Team, around: TeamSurroundings) -> QuotaGrant:
+    """With what the team has now as what holds again at its end."""
+    devices = device_amounts(team, around.advertised, {})
+    items = hard_items(team, devices, around.device_classes)
+    former = {item: items[item] for name in grant.devices if (item := quota_item(name)) in items}
+    queue = next((obj for obj in queue_objects(team, devices) if obj["kind"] == "ClusterQueue"), {})
+    return msgspec.structs.replace(grant, former=former, former_queue=nominal_quotas(queue, grant.devices))
 
 
 def _rules(team: Team) -> dict[str, str]:

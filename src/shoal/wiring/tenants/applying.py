@@ -2,7 +2,7 @@
 
 Guarantees: a namespace or a ClusterQueue that the team does not own is not touched unless the caller adopts it. What
 several teams use is created if it is missing, never changed, and never deleted with a team. A grant of more quota that
-is not over stays.
+is not over stays, and its end gives what was applied last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from shoal.policy.tenants.labels import MANAGED_BY, MANAGER, QUOTA, SELECTOR, TE
 from shoal.policy.tenants.objects import TeamSurroundings, shared_objects, team_objects
 from shoal.policy.tenants.team import Team
 from shoal.units.errors import UserError, Where
-from shoal.wiring.tenants.times import timestamp
 
 _OWNED = ("Namespace", "ClusterQueue")
 _PRUNED = (
@@ -72,11 +71,12 @@ class TenantObjects:
         meta = {"name": QUOTA, "namespace": team.namespace}
         quota = await self._writer.find({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta})
         grant = grant_of(quota) if quota else None
-        is_in_force = grant is not None and not is_over(grant, timestamp(self._clock))
+        is_in_force = grant is not None and not is_over(grant, self._clock.seconds())
         return TeamSurroundings(
             advertised,
             [name for name in classes if "nvidia" in name],
             grant.devices if grant is not None and is_in_force else {},
+            grant,
         )
 
     async def delete(self, name: str, *, is_forced: bool) -> list[AppliedObject]:

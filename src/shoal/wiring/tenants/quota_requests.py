@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from shoal.client.clock import Clock
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.client.item import Obj
@@ -16,15 +14,17 @@ from shoal.client.kind import CONFIG_MAPS, EVENTS, NAMESPACES, RESOURCE_QUOTAS, 
 from shoal.client.port import Api, Patch, Select
 from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.client.served_writer import ServedWriter
-from shoal.controllers.quota_grants.ending import change_queue, end_grant
+from shoal.controllers.quota_grants.ending import end_grant, raise_queue, team_queue
 from shoal.policy.tenants.grants import (
     ENDED,
     GRANTED,
     REQUEST_LABEL,
     REQUESTED,
     QuotaGrant,
+    bounded,
     decision_patch,
     devices_words,
+    end_s,
     ended_words,
     former_items,
     grant_of,
@@ -34,8 +34,9 @@ from shoal.policy.tenants.grants import (
     requested_devices,
 )
 from shoal.policy.tenants.labels import QUOTA, SELECTOR, TEAM_LABEL
+from shoal.policy.tenants.queue_grants import nominal_quotas
 from shoal.units.errors import UserError, Where, excerpt
-from shoal.wiring.tenants.times import is_timestamp, timestamp
+from shoal.wiring.tenants.times import timestamp
 
 QUOTAS = RESOURCE_QUOTAS
 _SELF = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", is_namespaced=False)
@@ -77,32 +78,42 @@ class QuotaRequests:
         if (request["metadata"].get("labels") or {}).get(REQUEST_LABEL) != "pending":
             raise UserError("is decided already", where=Where(obj=f"ConfigMap {namespace}/{name}"))
         devices, data = requested_devices(request), request.get("data") or {}
-        until = str(data.get("until", "")) if life_s is None else timestamp(self._clock, life_s) if life_s else ""
-        now = timestamp(self._clock)
-        if until and not is_timestamp(until):
-            # Members of the team can write anything there.
-            where = Where(obj=f"ConfigMap {namespace}/{name}", path="data.until")
-            raise UserError(f"{excerpt(until)} is no time", where=where, fix="give an end with --for")
-        if until and until <= now:
-            raise UserError(f"would end at {until}", where=Where(path="--for"), fix="give a time that is to come")
+        earlier, queue = grant_of(quota), await team_queue(self._api, self._queues(), quota)
         grant = QuotaGrant(
             request=name,
-            asked_by=str(data.get("askedBy", "")),
+            asked_by=bounded(str(data.get("askedBy", ""))),
             granted_by=await self._user(),
-            granted_at=now,
-            until=until,
+            granted_at=timestamp(self._clock),
+            until=self._end(request, life_s),
             devices=devices,
             former=former_items(quota, devices),
-            reason=str(data.get("reason", "")),
+            reason=bounded(str(data.get("reason", ""))),
+            former_queue=nominal_quotas(queue, devices, earlier) if queue is not None else {},
         )
         await self._api.patch(QUOTAS, namespace, QUOTA, Patch("merge", granting_patch(quota, grant)))
-        amounts = {device: str(amount) for device, amount in devices.items()}
-        await change_queue(self._api, self._queues(), quota, amounts, msgspec.json.encode(grant).decode())
+        await raise_queue(self._api, self._queues(), quota, grant)
         await self._decide(namespace, name, "granted", grant.granted_by)
         asked = f"asked by {grant.asked_by}, request {name}"
-        words = f"{grant.granted_by} grants {devices_words(devices)}{_until(until)}, {asked}"
+        words = f"{grant.granted_by} grants {devices_words(devices)}{_until(grant.until)}, {asked}"
         await self._record(quota, GRANTED, words)
         return grant
+
+    def _end(self, request: Obj, life_s: float | None) -> str:
+        """As a time of the API, or empty for none."""
+        if life_s is not None:
+            return timestamp(self._clock, life_s) if life_s else ""
+        # Members of the team can write anything there.
+        until = str((request.get("data") or {}).get("until", ""))
+        if not until:
+            return ""
+        end, now_s = end_s(until), self._clock.seconds()
+        if end is None:
+            meta = request["metadata"]
+            where = Where(obj=f"ConfigMap {meta['namespace']}/{meta['name']}", path="data.until")
+            raise UserError(f"{excerpt(until)} is no time", where=where, fix="give an end with --for")
+        if end <= now_s:
+            raise UserError(f"would end at {until}", where=Where(path="--for"), fix="give a time that is to come")
+        return timestamp(self._clock, end - now_s)
 
     async def deny(self, namespace: str, name: str, reason: str) -> None:
         await self._request(namespace, name)
@@ -116,10 +127,11 @@ class QuotaRequests:
         for item in (await self._api.list(QUOTAS, "", Select(labels=SELECTOR))).items:
             quota = item.obj()
             grant = grant_of(quota)
-            if grant is None or not is_over(grant, timestamp(self._clock)):
+            if grant is None or not is_over(grant, self._clock.seconds()):
                 continue
             namespace, by = quota["metadata"]["namespace"], (await self._user(), timestamp(self._clock))
-            await end_grant(self._api, self._queues(), quota, grant, by)
+            if not await end_grant(self._api, self._queues(), quota, grant, by):
+                continue
             await self._record(quota, ENDED, ended_words(grant))
             ended.append((namespace, grant))
         return ended

@@ -9,13 +9,5 @@ from shoal.client.clock import Clock
 _FORM = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def is_timestamp(text: str) -> bool:
-    try:
-        datetime.strptime(text, _FORM).replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    return True
-
-
 def timestamp(clock: Clock, later_s: float = 0.0) -> str:
     return datetime.fromtimestamp(clock.seconds() + later_s, UTC).strftime(_FORM)

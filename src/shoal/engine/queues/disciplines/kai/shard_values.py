@@ -67,7 +67,9 @@ class ShardValues:
             return None
         try:
             moment = datetime.fromisoformat(text[:_LONGEST])
-        except ValueError:
+            # The first and last hours of the calendar do not exist in every time zone.
+            moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
             self.warn(path, f"{text[:_LONGEST]!r} is not a moment; write e.g. 2026-01-05T00:00:00Z")
             return None
-        return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+        return moment.timestamp()

@@ -27,6 +27,8 @@ _MOST_BUCKETS = 200
 _BUCKETS_PER_HALF_LIFE = 20
 _HALF_LIVES = 20
 """What is older than so many half-lives counts less than a millionth, and is forgotten."""
+_LONGEST_CRON_S = 366 * 86_400.0
+"""Of windows that follow a schedule: what is older is forgotten, so that the record stays bounded."""
 _FAR_S = 1 << 40
 Usage = dict[str, tuple[float, ...]]
 
@@ -86,13 +88,17 @@ class UsageRecord:
         """Add what pods held since the last measurement. The first one only begins the record."""
         now = math.floor(now_s)
         if self.state is None:
-            first = self.window.first_s
+            first = self.window.first_s if self.window.kind == TUMBLING else None
             self.state = UsageState(now, now if first is None else min(now, math.floor(first)), [])
             return
         state = self.state
         if now <= state.until_s:
             return
         begin = max(state.until_s, now - math.ceil(self._horizon_s))
+        if self.window.kind == CRON:
+            # What was before the current window does not count, and there may be many windows in a long time.
+            self._advance(now)
+            begin = max(begin, min(state.window_s, now))
         whole, partial = _by_path(uses, begin, now)
         for bucket, start, end in self._segments(begin, now):
             _add(bucket.capacity, capacity, end - start)
@@ -105,6 +111,23 @@ class UsageRecord:
         self._advance(now)
         oldest = self._begin_s(now)
         state.buckets = [bucket for bucket in state.buckets if bucket.end_s > oldest]
+
+    def forget_after(self, now_s: float) -> None:
+        """Drop what was measured of a time that is still to come, by a clock that ran ahead."""
+        state, now = self.state, math.floor(now_s)
+        if state is None or now >= state.until_s:
+            return
+        state.buckets = [bucket for bucket in state.buckets if bucket.begin_s < now]
+        last = state.buckets[-1] if state.buckets else None
+        if last is not None and last.until_s > now:
+            kept, measured = now - last.begin_s, last.measured_s
+            last.capacity = [amount * kept // measured for amount in last.capacity]
+            last.use = {name: [amount * kept // measured for amount in each] for name, each in last.use.items()}
+            last.until_s = now
+        state.until_s = now
+        if self.window.kind != TUMBLING:
+            state.window_s = min(state.window_s, now)
+        self._advance(now)
 
     def usage(self) -> Usage:
         """Queue -> its use of each resource in the window, divided by the capacity in the window, at the time of the
@@ -144,7 +167,9 @@ class UsageRecord:
 
     @property
     def _horizon_s(self) -> float:
-        size, half_life = self.window.size_s, self.window.half_life_s
+        # A window that follows a schedule has no other size.
+        size = _LONGEST_CRON_S if self.window.kind == CRON else self.window.size_s
+        half_life = self.window.half_life_s
         return min(size, _HALF_LIVES * half_life) if half_life > 0 else size
 
     @property
@@ -158,9 +183,12 @@ class UsageRecord:
         """The buckets of a time, each with the part of it that is in it."""
         assert self.state is not None  # noqa: S101 - its caller made one
         buckets, length = self.state.buckets, self._bucket_s
+        window_s = begin
         while begin < end:
             if not buckets or buckets[-1].end_s <= begin:
-                last_s = min((begin // length + 1) * length, self._next_window_s(begin))
+                if window_s <= begin:
+                    window_s = self._next_window_s(begin)
+                last_s = min((begin // length + 1) * length, window_s)
                 buckets.append(Bucket(begin, max(begin + 1, last_s), begin, [0, 0, 0], {}))
             last = buckets[-1]
             until = min(end, last.end_s)
@@ -187,19 +215,15 @@ class UsageRecord:
             first = state.window_s if window.first_s is None else window.first_s
             state.window_s = math.floor(first + (now - first) // window.size_s * window.size_s)
         elif window.kind == CRON and window.schedule is not None:
-            due = window.schedule.next(datetime.fromtimestamp(state.window_s, UTC))
-            while due is not None and due.timestamp() <= now:
-                state.window_s = math.floor(due.timestamp())
-                due = window.schedule.next(due)
+            begun_s = _last_begin_s(window.schedule, state.window_s, now)
+            state.window_s = state.window_s if begun_s is None else begun_s
 
     def _begin_s(self, now: int) -> float:
         """When what counts begins."""
         oldest = now - self._horizon_s
         if self.window.kind == SLIDING or self.state is None:
             return oldest
-        # A window that follows a schedule has no other size.
-        begun_s = float(self.state.window_s)
-        return max(begun_s, oldest) if self.window.kind == TUMBLING else begun_s
+        return max(float(self.state.window_s), oldest)
 
     def _weight(self, bucket: Bucket, begin: float, now: int) -> float:
         """How much of a bucket counts: its part in the window, decayed. What is in it is taken as spread evenly."""
@@ -211,6 +235,23 @@ class UsageRecord:
             return (end - start) / bucket.measured_s
         decayed: float = 0.5 ** ((now - end) / half_life) - 0.5 ** ((now - start) / half_life)
         return half_life / math.log(2) * decayed / bucket.measured_s
+
+
+def _last_begin_s(schedule: Schedule, after: int, now: int) -> int | None:
+    """The last time of the schedule after one time and until another. The search goes back from the later one in steps
+    that double, because a schedule only knows what comes next."""
+    first = schedule.next(datetime.fromtimestamp(after, UTC))
+    if first is None or first.timestamp() > now:
+        return None
+    length, found = 60, None
+    while found is None:
+        begin = max(after, now - length)
+        due = schedule.next(datetime.fromtimestamp(begin, UTC))
+        while due is not None and due.timestamp() <= now:
+            found = math.floor(due.timestamp())
+            due = schedule.next(due)
+        length *= 2
+    return found
 
 
 def _by_path(uses: Iterable[QueueUse], begin: int, end: int) -> tuple[dict[tuple[str, ...], list[int]], list[QueueUse]]:

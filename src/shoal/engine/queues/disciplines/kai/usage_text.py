@@ -20,6 +20,7 @@ _MOST_ENTRIES = 10_000
 """Amounts of a queue in a bucket. More would be too long in any case, and take long to compress."""
 _MOST_BYTES = 64 << 20
 """A text that becomes longer than this was not written here."""
+_LAST_S = 253_402_300_799
 _states = msgspec.json.Decoder(UsageState)
 
 
@@ -47,6 +48,8 @@ def usage_state(text: str) -> UsageState:
         raise ValueError(str(error)) from error
     if any(len(amounts) != 3 for bucket in found.buckets for amounts in (bucket.capacity, *bucket.use.values())):
         raise ValueError("an amount does not have three numbers")
+    if not all(0 <= moment_s <= _LAST_S for moment_s in (found.until_s, found.window_s)):
+        raise ValueError("a time is not between 1970 and 9999")
     return found
 
 
