@@ -189,5 +189,9 @@ def test_a_second_grant_remembers_the_queue_before_the_first() -> None:
     assert nominal_quotas(queue("24"), {"nvidia.com/gpu": 30}, first) == {"f0": {"nvidia.com/gpu": "8"}}
 
 
-def test_a_resource_that_the_queue_got_during_the_grant_has_nothing_afterwards() -> None:
-    assert amounts(former_queue(queue("24"), grant({}))) == ["0"]
+def test_a_queue_that_the_first_grant_did_not_raise_is_remembered_by_the_second() -> None:
+    assert nominal_quotas(queue("8"), {"nvidia.com/gpu": 30}, grant({})) == {"f0": {"nvidia.com/gpu": "8"}}
+
+
+def test_a_queue_of_which_nothing_is_recorded_is_left_alone() -> None:
+    assert former_queue(queue("24"), grant({})) is None

@@ -13,7 +13,9 @@ from shoal.policy.catalogue import faults
 from shoal.policy.lint import lint_files
 from shoal.policy.object_set import ObjectSet
 from shoal.policy.tenants.attempts import pod
+from shoal.policy.tenants.grants import QuotaGrant, grant_of
 from shoal.policy.tenants.objects import TeamSurroundings, shared_objects, team_objects
+from shoal.policy.tenants.queue_grants import former_queue
 from shoal.policy.tenants.team import Team, read_team
 from shoal.units.errors import Where
 
@@ -168,3 +170,21 @@ def test_lint_finds_nothing_in_the_objects(spec: Obj) -> None:
     plain = [PlainObject(Where(file="team", document=at), obj) for at, obj in enumerate(objects, 1)]
     found = lint_files(PlainObjects(plain), ObjectSet(objects), frozenset(faults())).findings
     assert [(one.rule, one.object, one.message) for one in found] == []
+
+
+def test_what_the_team_has_now_is_recorded_in_its_grant_also_what_it_has_during_the_grant_only() -> None:
+    given = {"nvidia.com/mig-1g.5gb": 7, "nvidia.com/gpu": 24}
+    grant = QuotaGrant("r", "bob", "ann", "2026-11-27T00:00:00Z", "", given, {})
+    team = _team({"quota": {"gpus": 16}})
+    made = team_objects(team, TeamSurroundings(["nvidia.com/mig-1g.5gb"], granted=given, grant=grant))
+    quota = next(obj for obj in made if obj["metadata"]["name"] == "team-quota")
+    found = grant_of(quota)
+    assert found is not None
+    assert found.former == {"requests.nvidia.com/mig-1g.5gb": "0", "requests.nvidia.com/gpu": "16"}
+    queue = next(obj for obj in made if obj["kind"] == "ClusterQueue")
+    restored = former_queue(queue, found)
+    assert restored is not None
+    amounts = {
+        one["name"]: one["nominalQuota"] for one in restored["spec"]["resourceGroups"][0]["flavors"][0]["resources"]
+    }
+    assert (amounts["nvidia.com/mig-1g.5gb"], amounts["nvidia.com/gpu"]) == ("0", "16")

@@ -72,7 +72,11 @@ def _renewed(grant: QuotaGrant, team: Team, around: TeamSurroundings) -> QuotaGr
     items = hard_items(team, devices, around.device_classes)
     former = {item: items[item] for name in grant.devices if (item := quota_item(name)) in items}
     queue = next((obj for obj in queue_objects(team, devices) if obj["kind"] == "ClusterQueue"), {})
-    return msgspec.structs.replace(grant, former=former, former_queue=nominal_quotas(queue, grant.devices))
+    # The queue gets these during the grant only.
+    only_granted = {name: "0" for name in grant.devices if not devices.get(name)}
+    flavors = nominal_quotas(queue, grant.devices)
+    flavors[team.spec.queue.flavor] = {**only_granted, **flavors.get(team.spec.queue.flavor, {})}
+    return msgspec.structs.replace(grant, former=former, former_queue=flavors)
 
 
 def _rules(team: Team) -> dict[str, str]:

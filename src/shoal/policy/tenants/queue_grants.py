@@ -26,13 +26,13 @@ def is_of_team(obj: Obj, team: str) -> bool:
 
 def nominal_quotas(queue: Obj, devices: Mapping[str, int], earlier: QuotaGrant | None = None) -> Amounts:
     """Those of the devices, as they are without the earlier grant."""
-    found: Amounts = {}
+    found: Amounts = {} if earlier is None else {flavor: dict(each) for flavor, each in earlier.former_queue.items()}
+    # What the earlier grant does not record it did not raise.
+    known = {name for amounts in found.values() for name in amounts}
     for flavor, resource in _resources(queue):
         name = str(resource.get("name"))
-        if name in devices and not (earlier is not None and name in earlier.devices):
+        if name in devices and name not in known:
             found.setdefault(flavor, {})[name] = str(resource.get("nominalQuota"))
-    for flavor, amounts in (earlier.former_queue if earlier is not None else {}).items():
-        found.setdefault(flavor, {}).update(amounts)
     return found
 
 
@@ -50,13 +50,10 @@ def granted_queue(queue: Obj, devices: Mapping[str, int]) -> Obj | None:
 
 
 def former_queue(queue: Obj, grant: QuotaGrant) -> Obj | None:
-    """With the quotas of before the grant; None if it has none of the resources. A resource that no flavor had before
-    was added with the granted amount, and has none now."""
-    known = {name for amounts in grant.former_queue.values() for name in amounts}
+    """With the quotas of before the grant; None if it has none of the resources."""
 
     def amount(flavor: str, name: str) -> str | None:
-        former = grant.former_queue.get(flavor, {}).get(name)
-        return "0" if former is None and name in grant.devices and name not in known else former
+        return grant.former_queue.get(flavor, {}).get(name)
 
     has_any = any(amount(flavor, str(each.get("name"))) is not None for flavor, each in _resources(queue))
     return _with(queue, amount) if has_any else None

@@ -78,7 +78,7 @@ class QuotaRequests:
         if (request["metadata"].get("labels") or {}).get(REQUEST_LABEL) != "pending":
             raise UserError("is decided already", where=Where(obj=f"ConfigMap {namespace}/{name}"))
         devices, data = requested_devices(request), request.get("data") or {}
-        earlier, queue = grant_of(quota), await team_queue(self._api, self._queues(), quota)
+        earlier, queue = grant_of(quota), await self._team_queue(quota)
         grant = QuotaGrant(
             request=name,
             asked_by=bounded(str(data.get("askedBy", ""))),
@@ -152,6 +152,13 @@ class QuotaRequests:
         except NotFoundError:
             what = f"namespace {namespace} has no ResourceQuota {QUOTA}"
             raise UserError(what, where=Where(path="TEAM"), fix="create the team with shoal tenant apply") from None
+
+    async def _team_queue(self, quota: Obj) -> Obj | None:
+        try:
+            return await team_queue(self._api, self._queues(), quota)
+        except ForbiddenError:
+            # Refused below, with the ResourceQuota, which is what a grant needs first.
+            return None
 
     def _queues(self) -> Kind | None:
         """None where Kueue's kinds are not served."""
