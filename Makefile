@@ -52,8 +52,8 @@ quick: $(VENV)/.dev ## Quick tests only
 	@$(COMPILED)
 	@$(BIN)/pytest -q -n auto -m 'not slow'
 
-e2e: $(VENV)/.dev ## Tests with external programs (promtool); with SHOAL_TEST_KUBECONFIG also the contracts on that cluster
-	@$(BIN)/pytest -q -m external
+e2e: $(VENV)/.dev ## Tests with external programs (promtool) and whole installations; with SHOAL_TEST_KUBECONFIG also the contracts on that cluster
+	@SHOAL_E2E=1 $(BIN)/pytest -q -m 'external or e2e'
 	@test -z "$$SHOAL_TEST_KUBECONFIG" || $(BIN)/pytest -q -n 4 tests/contracts
 
 gpu: $(VENV)/.dev ## Tests that read the NVIDIA GPUs of this machine and change nothing on them

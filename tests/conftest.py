@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("e2e") is not None and "SHOAL_E2E" not in os.environ:
+        pytest.skip("runs in `make e2e`")
     for program in (name for mark in item.iter_markers("external") for name in mark.args):
         if shutil.which(program) is None:
             pytest.skip(f"needs {program}, which is not installed")

@@ -18,7 +18,7 @@ from build.shoal_process import shoal_process
 from shoal.install.manifest import address_of, manifest
 from shoal.install.values.reading import read_values
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 Obj = dict[str, Any]
 _NAMESPACE = "gpu-operator"
 _SHARED = ROOT.parent / "shared/manifests/helm-values"

@@ -27,7 +27,7 @@ from shoal.client.http.connection import Connection
 from shoal.client.http.settings import KubeSettings
 from shoal.client.refusals import RefusedError
 
-pytestmark = [pytest.mark.external("kubectl"), pytest.mark.slow]
+pytestmark = [pytest.mark.external("kubectl"), pytest.mark.slow, pytest.mark.e2e]
 Obj = dict[str, Any]
 NODE = "second"
 

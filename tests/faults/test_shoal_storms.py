@@ -22,7 +22,7 @@ from build.storm_stories import STEPS, storm
 from build.virtual_time import in_virtual_time
 
 _FIRST, _MORE = int(os.environ.get("SHOAL_STORMS_FROM", "0")), int(os.environ.get("SHOAL_STORMS", "0"))
-_SQUALLS, _SPELLS, _STORMS = _MORE or 300, _MORE or 50, _MORE or 5
+_SQUALLS, _SPELLS, _STORMS = _MORE or 200, _MORE or 50, _MORE or 3
 _SQUALLS_OF_ONE, _SPELLS_OF_ONE = 100, 25
 """In one cluster, one after another."""
 REGRESSIONS = {

@@ -35,6 +35,7 @@ _POLLS = {
 _VIRTUAL = {
     "build/adopted_clusters.py": "the polls of a played controller",
     "build/candidates.py": "delays of an API in elections",
+    "build/jumping_clock.py": "a clock of virtual time that jumps",
     "build/odd_writers.py": "writers that wait until the test lets them go on",
     "build/ruled_clusters.py": "the time that a policy takes to be read",
     "build/small_clusters.py": "`pass_time` and `until`",

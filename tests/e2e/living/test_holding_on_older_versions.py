@@ -140,6 +140,7 @@ def test_a_deployment_s_pods_are_held_one_by_one(before: Kubectl) -> None:
     until(lambda: before("get", "pods", "-o", gates).split() == ["kueue.x-k8s.io/admission"] * 2)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("options", "later"),
     [

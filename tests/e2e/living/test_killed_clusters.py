@@ -68,6 +68,7 @@ def children(process: int) -> set[int]:
     return {int(word) for word in listed.stdout.split()}
 
 
+@pytest.mark.e2e
 @pytest.mark.slow
 def test_killed_controllers_and_nodes_come_back_beside_their_server(tmp_path: Path, kubectl_home: Path) -> None:
     server = server_in(tmp_path, "--processes")
