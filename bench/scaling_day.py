@@ -95,9 +95,6 @@ class Node:
     def cores_left(self) -> int:
         return self.machine.cores - sum(job.item.cores for job in self.jobs)
 
-    def has_room(self, item: Item) -> bool:
-        return self.gpus_left >= item.gpus and self.cores_left >= item.cores
-
 
 class Market:
     """What the cloud does on this day; the same for all."""
