@@ -27,8 +27,8 @@ _IN_FLIGHT = 64
 _PATIENCE_S = 300.0
 _STILL_S = 12.0
 """The recorder looks for changes every ten seconds."""
-_STILL = 0.015
-"""Of a core: reading the series of the nodes goes on."""
+_STILL = 0.03
+"""Of a core: reading the series of the nodes goes on, and follows the pods that run."""
 _MOST = 3.0
 
 
@@ -114,8 +114,9 @@ def _check_recorded(folder: Path, pods: int) -> None:
 
 async def _settled(pid: int) -> None:
     """Returns when the process has done next to nothing for a while."""
-    while True:
-        before = processor_s(pid)
-        await asyncio.sleep(_STILL_S)
-        if processor_s(pid) - before < _STILL * _STILL_S:
-            return
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            before = processor_s(pid)
+            await asyncio.sleep(_STILL_S)
+            if processor_s(pid) - before < _STILL * _STILL_S:
+                return
