@@ -319,6 +319,15 @@ def test_kinds_that_no_decision_depends_on_make_one_line(command: Command) -> No
     assert command.err == ("shoal: warning: not read, because no decision depends on them: NodePool (1), Service (2)\n")
 
 
+def test_the_configuration_of_volcanos_scheduler_is_not_named_among_what_is_not_read(command: Command) -> None:
+    settings = {
+        **thing("v1", "ConfigMap", "volcano-system/volcano-scheduler-configmap"),
+        "data": {"volcano-scheduler.conf": "actions: allocate\n"},
+    }
+    assert command.placed(node("n", 1), pod("t/a", 1), settings, thing("v1", "ConfigMap", "t/b")) == {"t/a": "n"}
+    assert command.err == "shoal: warning: not read, because no decision depends on them: ConfigMap (1)\n"
+
+
 COMPLAINTS: dict[str, tuple[list[Object], str]] = {
     "two groups on one pod": (
         [pod("t/a", annotations={GROUP: "g"}, labels={"scheduling.x-k8s.io/pod-group": "h"})],

@@ -18,6 +18,7 @@ from shoal.install.preflight.facts import Right
 from shoal.install.release import Release
 from shoal.install.values.reading import ValuesText, read_values
 from shoal.units.errors import UserError
+from shoal.wiring.installation.discipline_warnings import discipline_warnings
 
 Obj = dict[str, Any]
 RELEASE = Release("shoal", "shoal-system", "0.2.0")
@@ -44,7 +45,8 @@ def _facts(project: AdoptedProject, settings: str = "", **objects: list[Obj]) ->
 
 def _plan(project: AdoptedProject, facts: AdoptionFacts, values: str = "", namespace: str = "") -> AdoptionPlan:
     found = read_values([ValuesText("--values", values, "values.yaml")])
-    return adoption_plan(project, namespace or project.namespace, RELEASE, facts, found)
+    warnings = discipline_warnings(project, facts)
+    return adoption_plan(project, namespace or project.namespace, RELEASE, facts, found, warnings)
 
 
 def _ignored(plan: AdoptionPlan) -> set[tuple[str, str]]:
@@ -97,28 +99,26 @@ def test_fields_of_volcano_are_named_one_by_one() -> None:
         "j", {"plugins": {"ray": [], "svc": []}, "tasks": [{"name": "a"}, {"partitionPolicy": {"n": 1}}]}, None, "t"
     )
     text = (
-        "actions: enqueue, allocate, shuffle\n"
-        "tiers:\n- plugins: [{name: gang, enablePreemptable: false}, {name: drf}, {name: priority}]\n"
-        "- plugins: [{name: binpack}]\n"
+        "actions: enqueue, allocate, shuffle, gangpreempt, alocate\n"
+        "tiers:\n- plugins: [{name: gang, enablePreemptable: false}, {name: drf}, {name: numaaware}]\n"
+        "- plugins: [{name: binpack}, {name: conformence}]\n"
     )
     facts = _facts(VOLCANO, text, queues=[queue], jobs=[job], cronjobs=[_obj("nightly", namespace="t")])
     plan = _plan(VOLCANO, facts)
     name = "ConfigMap volcano-scheduler-configmap"
     assert _ignored(plan) == {
-        ("Queue q", "spec.priority"),
         ("Job t/j", "spec.plugins.ray"),
         ("Job t/j", "spec.tasks[1].partitionPolicy"),
         ("CronJob t/nightly", ""),
-        (name, "actions: shuffle"),
-        (name, "tiers[0].plugins[0]: gang"),
-        (name, "tiers[0].plugins[1]: drf"),
-        (name, "tiers[1].plugins[0]: binpack"),
+        (name, "actions"),
+        (name, "tiers[0].plugins[2]"),
+        (name, "tiers[1].plugins[1]"),
     }
     assert [one.name for one in plan.stopped] == ["volcano-scheduler", "volcano-controllers", "volcano-admission"]
 
 
-def test_shards_and_weights_of_kai_are_named_and_its_operator_is_stopped_first() -> None:
-    shard = _obj("default", {"partitionLabelValue": "", "args": {"a": "1"}, "kValue": 1.0})
+def test_what_has_no_effect_in_kais_shards_is_named_and_its_operator_is_stopped_first() -> None:
+    shard = _obj("default", {"kValue": 1.0, "actions": {"reclame": {}}, "plugins": {"minruntime": {}}})
     share = {"gpu": {"overQuotaWeight": 2}, "cpu": {"overQuotaWeight": 1}, "memory": {"overQuotaWeight": 2}}
     queue = _obj("q", {"resources": share})
     facts = _facts(KAI, schedulingshards=[shard], queues=[queue])
@@ -129,9 +129,7 @@ def test_shards_and_weights_of_kai_are_named_and_its_operator_is_stopped_first()
     )
     plan = _plan(KAI, msgspec.structs.replace(facts, deployments=more, pods=3, reservation_pods=1))
     assert _ignored(plan) == {
-        ("SchedulingShard default", "spec.args"),
-        ("SchedulingShard default", "spec.kValue"),
-        ("Queue q", "spec.resources.cpu.overQuotaWeight"),
+        ("SchedulingShard default", "spec.actions.reclame"),
     }
     names = [one.name for one in plan.stopped]
     assert (names[0], names[-1], "shoal" in names) == ("kai-operator", "binder", False)

@@ -90,6 +90,7 @@ async def _adopted(writer: ClusterWriter, version: str, adoption: Adoption) -> i
     from shoal.install.adoption.plan import adoption_plan, record_of
     from shoal.wiring.installation.adoption_reader import AdoptionReader, project_namespace
     from shoal.wiring.installation.applying import Installer
+    from shoal.wiring.installation.discipline_warnings import discipline_warnings
     from shoal.wiring.installation.preparing import prepare
 
     project, release = adoption.project, adoption.release
@@ -101,7 +102,7 @@ async def _adopted(writer: ClusterWriter, version: str, adoption: Adoption) -> i
         values = prepared.values
     namespace = project_namespace(project, values)
     facts = await AdoptionReader(writer).read(project, namespace, release.namespace)
-    plan = adoption_plan(project, namespace, release, facts, values)
+    plan = adoption_plan(project, namespace, release, facts, values, discipline_warnings(project, facts))
     show_findings(plan.findings)
     _print(plan, adoption.output)
     errors = [*plan.errors, *(prepared.errors if prepared is not None else ())]

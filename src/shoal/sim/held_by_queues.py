@@ -17,7 +17,7 @@ from shoal.api.pod import Pod
 from shoal.engine.events import Event, PodArrived
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL, KUEUE_TOTAL_ANNOTATION
 from shoal.engine.reasons import Code
-from shoal.sim import kai_queues, volcano_queues
+from shoal.sim import kai_queues, volcano_queues, volcano_settings
 from shoal.sim.held_by_budgets import held_by_budgets
 from shoal.sim.queued_pods import GATES
 from shoal.store.held_pods import HeldPod
@@ -43,6 +43,7 @@ def without_queue_objects(documents: Sequence[Document]) -> list[Document]:
             volcano_queues.is_queue(each)
             or kai_queues.is_queue(each)
             or kai_queues.is_shard(each)
+            or volcano_settings.is_settings(each)
             or _is_volcano_job(each, grouped_jobs)
         )
     ]

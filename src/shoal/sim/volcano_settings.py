@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from shoal.api.decode import Document, Unknown
 from shoal.api.yaml_text import read_yaml
@@ -16,9 +17,7 @@ def volcano_settings(documents: Iterable[Document]) -> VolcanoConfiguration:
     """The last one that can be read, else the default. What cannot be read, and unknown names, are its warnings."""
     found, warnings = DEFAULT, list[str]()
     for document in documents:
-        value = document.value
-        data = value.raw.get("data") if isinstance(value, Unknown) and value.kind == "ConfigMap" else None
-        text = data.get(KEY) if isinstance(data, dict) else None
+        text = _text_of(document)
         if not isinstance(text, str):
             continue
         where = document.where.below("data").key(KEY)
@@ -28,3 +27,13 @@ def volcano_settings(documents: Iterable[Document]) -> VolcanoConfiguration:
         except UserError as error:
             warnings.append(f"{where}: {error.what}; the last good configuration is used")
     return VolcanoConfiguration(found.actions, found.tiers, found.arguments, (*warnings, *found.warnings))
+
+
+def is_settings(document: Document) -> bool:
+    return isinstance(_text_of(document), str)
+
+
+def _text_of(document: Document) -> Any:
+    value = document.value
+    data = value.raw.get("data") if isinstance(value, Unknown) and value.kind == "ConfigMap" else None
+    return data.get(KEY) if isinstance(data, dict) else None

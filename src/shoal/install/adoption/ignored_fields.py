@@ -6,14 +6,14 @@ default that changes nothing is not named.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from shoal.api.kueue.unknown_fields import strays
 from shoal.api.yaml_text import read_yaml
-from shoal.install.adoption.projects import KUEUE, VOLCANO, AdoptedKind, AdoptedProject
+from shoal.install.adoption.projects import KUEUE, AdoptedKind, AdoptedProject
 from shoal.units.errors import UserError
 
 Obj = dict[str, Any]
@@ -33,7 +33,6 @@ _CHECKS = {
 _NO_EFFECT = "no effect"
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "Queue.scheduling.volcano.sh": {
-        "spec.priority": "queues are not ordered by priority",
         "spec.affinity": _NO_EFFECT,
         "spec.type": _NO_EFFECT,
         "spec.extendClusters": "no group is forwarded to other clusters",
@@ -42,17 +41,6 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
         "spec.plugins.hcclrank": "the job runs without the plugin",
         "spec.plugins.ray": "the job runs without the plugin",
         "spec.tasks[].partitionPolicy": _NO_EFFECT,
-    },
-    "SchedulingShard.kai.scheduler": {
-        "spec.partitionLabelValue": "one scheduler serves all node pools",
-        "spec.placementStrategy": "the policy of Shoal chooses nodes (config.policy)",
-        "spec.args": _NO_EFFECT,
-        "spec.plugins": _NO_EFFECT,
-        "spec.actions": _NO_EFFECT,
-        "spec.queueDepthPerAction": _NO_EFFECT,
-        "spec.minRuntime": "only the runtimes of queues apply (preemptMinRuntime, reclaimMinRuntime)",
-        "spec.kValue": "fair shares do not depend on former use",
-        "spec.usageDBConfig": "fair shares do not depend on former use",
     },
 }
 _WHOLE = {
@@ -72,22 +60,18 @@ _CONFIGURATION = {
     "queueVisibility": "the visibility API is not served; shoal queue shows the same",
 }
 _GATES = {"MultiKueue": "no job is sent to other clusters", "ConcurrentAdmission": "one Workload for each job"}
-_VOLCANO_ACTIONS = frozenset({"enqueue", "allocate", "backfill", "preempt", "reclaim"})
-_VOLCANO_PLUGINS = frozenset({"gang", "priority", "predicates", "proportion", "capacity", "network-topology-aware"})
-_SCORES = frozenset({"binpack", "nodeorder", "resource-strategy-fit"})
 
 
 def ignored_fields(
     project: AdoptedProject, objects: Mapping[AdoptedKind, Sequence[Obj]], settings: Mapping[str, str]
 ) -> Iterator[IgnoredField]:
-    """`settings`: the data of the project's ConfigMap."""
+    """`settings`: the data of the project's ConfigMap. What the readers of its discipline name is not repeated here."""
     for kind, listed in objects.items():
         for obj in listed:
             yield from _of_object(kind, obj)
-    read = {KUEUE.name: _kueue_settings, VOLCANO.name: _volcano_settings}.get(project.name)
-    if read is not None:
+    if project.name == KUEUE.name:
         for text in settings.values():
-            yield from _settings(text, f"ConfigMap {project.config_map}", read)
+            yield from _settings(text, f"ConfigMap {project.config_map}")
 
 
 def _of_object(kind: AdoptedKind, obj: Obj) -> Iterator[IgnoredField]:
@@ -102,8 +86,6 @@ def _of_object(kind: AdoptedKind, obj: Obj) -> Iterator[IgnoredField]:
         controller = (obj.get("spec") or {}).get("controllerName", "")
         if controller in _CHECKS:
             yield IgnoredField(name, "spec.controllerName", _CHECKS[controller])
-    if (kind.name, kind.group) == ("Queue", "scheduling.run.ai"):
-        yield from _weights(name, obj)
 
 
 def _present(value: Any, names: Sequence[str], before: str) -> Iterator[str]:
@@ -125,22 +107,11 @@ def _present(value: Any, names: Sequence[str], before: str) -> Iterator[str]:
         yield from _present(one, names[1:], f"{path}[{place}]")
 
 
-def _weights(name: str, obj: Obj) -> Iterator[IgnoredField]:
-    """One weight applies to all resources of a queue: that of its GPUs."""
-    resources = (obj.get("spec") or {}).get("resources") or {}
-    weights = {one: (resources.get(one) or {}).get("overQuotaWeight") for one in ("gpu", "cpu", "memory")}
-    gpu = weights.pop("gpu")
-    for resource, weight in weights.items():
-        if gpu and weight is not None and weight != gpu:
-            path = f"spec.resources.{resource}.overQuotaWeight"
-            yield IgnoredField(name, path, f"the weight of GPUs, {gpu:g}, applies to all resources")
-
-
-def _settings(text: str, name: str, read: Callable[[str, Obj], Iterator[IgnoredField]]) -> Iterator[IgnoredField]:
+def _settings(text: str, name: str) -> Iterator[IgnoredField]:
     try:
         for _, value in read_yaml(text):
             if isinstance(value, dict):
-                yield from read(name, value)
+                yield from _kueue_settings(name, value)
         for one in strays(text):
             yield IgnoredField(name, one.where.path, "the field is unknown and ignored")
     except UserError as error:
@@ -155,25 +126,3 @@ def _kueue_settings(name: str, value: Obj) -> Iterator[IgnoredField]:
     for gate, effect in _GATES.items():
         if isinstance(gates, dict) and gates.get(gate) is True:
             yield IgnoredField(name, f"featureGates.{gate}", effect)
-
-
-def _volcano_settings(name: str, value: Obj) -> Iterator[IgnoredField]:
-    actions = value.get("actions")
-    for action in actions.split(",") if isinstance(actions, str) else ():
-        if action.strip() and action.strip() not in _VOLCANO_ACTIONS:
-            yield IgnoredField(name, f"actions: {action.strip()}", "the action is not performed")
-    tiers = value.get("tiers")
-    for at, tier in enumerate(tiers if isinstance(tiers, list) else ()):
-        plugins = tier.get("plugins") if isinstance(tier, dict) else ()
-        for place, plugin in enumerate(plugins if isinstance(plugins, list) else ()):
-            called = plugin.get("name", "") if isinstance(plugin, dict) else ""
-            path = f"tiers[{at}].plugins[{place}]: {called}"
-            if called in _SCORES:
-                yield IgnoredField(name, path, "the policy of Shoal chooses nodes (config.policy)")
-            elif called not in _VOLCANO_PLUGINS:
-                yield IgnoredField(name, path, _NO_EFFECT)
-            elif plugin.keys() - {"name"}:
-                yield IgnoredField(name, path, "its switches and arguments have no effect")
-    for field in ("configurations", "metrics"):
-        if value.get(field):
-            yield IgnoredField(name, field, _NO_EFFECT)

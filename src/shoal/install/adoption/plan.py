@@ -9,7 +9,7 @@ valid for it, and a revert needs no translation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -82,9 +82,15 @@ class AdoptionPlan(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def adoption_plan(
-    project: AdoptedProject, namespace: str, release: Release, facts: AdoptionFacts, values: ChartValues
+    project: AdoptedProject,
+    namespace: str,
+    release: Release,
+    facts: AdoptionFacts,
+    values: ChartValues,
+    warnings: Iterable[IgnoredField] = (),
 ) -> AdoptionPlan:
-    """`values`: of the release. `namespace`: where the configuration of the release expects the project."""
+    """`values`: of the release. `namespace`: where the configuration of the release expects the project. `warnings`:
+    what the reader of the project's discipline says about its configuration."""
     record = record_of(project, namespace, facts)
     taken = tuple(
         TakenKind(f"{kind.name}.{kind.group}", len(listed), kind.use)
@@ -104,7 +110,7 @@ def adoption_plan(
         tuple(one.name for one in record.definitions),
         tuple(one["metadata"]["name"] for one in record.api_services),
         tuple(_unchanged(project, facts)),
-        tuple(ignored_fields(project, facts.objects, facts.settings)),
+        (*ignored_fields(project, facts.objects, facts.settings), *warnings),
         tuple(_next_steps(project, release)),
         tuple(_findings(project, namespace, facts, values)),
     )
