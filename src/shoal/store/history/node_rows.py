@@ -29,6 +29,7 @@ from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.data.mig import layout_of_product
 from shoal.devices.device_ids import device_of_replica
 from shoal.devices.names import GPU, OWN_TOPOLOGY, SHARED_SUFFIX
+from shoal.engine.device_demand import NOMINAL_MEMORY_MIB
 from shoal.units.numbers import whole_of
 
 _TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
@@ -76,6 +77,12 @@ class NodeDeviceNames(msgspec.Struct, frozen=True):
     replicas: dict[str, int] = {}
     """By resource: as how many each device of it is advertised."""
     product: str = ""
+
+    @property
+    def memory_mib(self) -> int:
+        """Of each device; of a model that is not known it is that of a middling one."""
+        model = read_product(self.product).model
+        return NOMINAL_MEMORY_MIB if model is None else model.memory_mib()
 
     def by_device(self) -> list[list[str]]:
         """For each GPU in order its own name, then those of its parts."""

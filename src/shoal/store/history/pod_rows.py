@@ -22,15 +22,19 @@ from shoal.client.item import Item
 from shoal.cost.device_shares import limited_share
 from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding, Wait
 from shoal.devices.device_ids import ids_in
-from shoal.devices.names import (
-    GPU,
-    GPU_CORES,
-    GPU_MEMORY,
-    GPU_MEMORY_PERCENT,
-    OWN_DEVICES,
-)
+from shoal.devices.names import GPU, OWN_DEVICES
 from shoal.engine.cost_budgets import queue_label, team_of
-from shoal.engine.device_demand import FULL_MILLI, MigTiles, demand_per_device
+from shoal.engine.device_demand import (
+    FULL_MILLI,
+    Demand,
+    GpuShare,
+    GpuShares,
+    MemoryShares,
+    MigTiles,
+    VirtualGpus,
+    WholeGpus,
+    demand_per_device,
+)
 from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.from_api.membership import group_of
 from shoal.store.history.node_rows import NodeDeviceNames
@@ -45,6 +49,7 @@ _MOST_AMOUNT = 1 << 53
 _SLICES = 8
 """A MIG instance is compared with free parts of devices as so many slices of eight."""
 _PREEMPTION = "PreemptionByScheduler"
+_Limited = GpuShare | GpuShares | MemoryShares | VirtualGpus
 SYSTEM_NAMESPACES = frozenset(
     {
         *("kube-system", "kube-node-lease", "shoal-system"),
@@ -224,8 +229,8 @@ def _devices(
         written = ids_in(pod.metadata.annotations.get(OWN_DEVICES, ""))
         reported = [(name, device) for of in written.values() for name, ids in of.items() for device in ids]
     found = [share for name, device in dict.fromkeys(reported) if (share := names.share(name, device)) is not None]
-    limit = _limit(requests)
     if found:
+        limit = _limit(_demand(pod, requests), names.memory_mib)
         return tuple(_limited(one, limit) for one in found)
     return _free_devices(pod, names, requests, taken)
 
@@ -248,7 +253,9 @@ def _free_devices(
     count, milli = _asked(pod, requests)
     if not count:
         return ()
-    share = FULL_SHARE * min(milli, FULL_MILLI) // FULL_MILLI
+    demand = _demand(pod, requests)
+    is_limited = isinstance(demand, _Limited)
+    share = _limit(demand, names.memory_mib) if is_limited else FULL_SHARE * min(milli, FULL_MILLI) // FULL_MILLI
     if milli >= FULL_MILLI and (replicas := names.replicas.get(GPU, 1)) > 1:
         share = FULL_SHARE // replicas
     free = [(FULL_SHARE - taken.get(device, 0), at, device) for at, device in enumerate(names.devices)]
@@ -256,11 +263,15 @@ def _free_devices(
     return tuple(DeviceShare(device, share) for _, _, device in fitting[:count])
 
 
-def _asked(pod: RecordedPod, requests: Mapping[str, int]) -> tuple[int, int]:
+def _demand(pod: RecordedPod, requests: Mapping[str, int]) -> Demand | None:
     try:
-        demand = devices_of_pod(pod.metadata.annotations, dict(requests), Where())
+        return devices_of_pod(pod.metadata.annotations, dict(requests), Where())
     except UserError:
-        return requests.get(GPU, 0), FULL_MILLI
+        return WholeGpus(requests.get(GPU, 0))
+
+
+def _asked(pod: RecordedPod, requests: Mapping[str, int]) -> tuple[int, int]:
+    demand = _demand(pod, requests)
     if isinstance(demand, MigTiles):
         compute = [whole_of(profile.partition("g.")[0]) or 1 for profile, _ in demand.tiles]
         return sum(count for _, count in demand.tiles), FULL_MILLI * min(compute) // _SLICES
@@ -275,12 +286,19 @@ def _has_devices(pod: RecordedPod) -> bool:
     return is_asked or is_given or bool(pod.spec.resource_claims) or _asked(pod, requests)[0] > 0
 
 
-def _limit(requests: Mapping[str, int]) -> int:
-    """The share of each device that the pod limits itself to."""
-    cores, percent = requests.get(GPU_CORES, 0), requests.get(GPU_MEMORY_PERCENT, 0)
-    if not cores and not percent and not requests.get(GPU_MEMORY, 0):
-        return FULL_SHARE
-    return max(limited_share(cores, 0, 0) if cores else 0, FULL_SHARE * min(100, percent) // 100) or FULL_SHARE
+def _limit(demand: Demand | None, device_mib: int) -> int:
+    """The share of each device that the pod limits itself to: the larger one of its compute and its memory."""
+    match demand:
+        case GpuShare(milli) | GpuShares(_, milli):
+            return FULL_SHARE * milli // FULL_MILLI
+        case MemoryShares(_, mib):
+            return limited_share(0, mib, device_mib)
+        case VirtualGpus(_, 0, percent, cores):
+            return limited_share(cores, percent, 100)
+        case VirtualGpus(_, mib, _, cores):
+            return limited_share(cores, mib, device_mib)
+        case _:
+            return FULL_SHARE
 
 
 def _limited(one: DeviceShare, limit: int) -> DeviceShare:
