@@ -120,7 +120,9 @@ async def test_a_server_adds_to_pods_with_gpus_what_their_namespace_asks_for(api
         bare = pod(tolerations=[], nodeSelector={})
         assert (await _tried(api, bare)).ok(201)["metadata"].get("labels") is None
         await _label(api, {f"{LABEL_PREFIX}add-{each}": value for each, value in labels.items()})
-        await eventually(lambda: _tried(api, bare), lambda answer: "shoal-shm" in answer.raw.decode())
+        for word in ("shoal-shm", TOLERATION["key"], "gpu.present", name, "NCCL_"):
+            # A server begins with one policy after the other.
+            await eventually(lambda: _tried(api, bare), lambda answer, word=word: word in answer.raw.decode())
         changed = (await _tried(api, bare)).ok(201)
         spec = changed["spec"]
         assert TOLERATION in spec["tolerations"]
@@ -132,7 +134,10 @@ async def test_a_server_adds_to_pods_with_gpus_what_their_namespace_asks_for(api
         without = (await _tried(api, pod(container(0), tolerations=[], nodeSelector={}))).ok(201)
         assert without["spec"].get("affinity") is None
         assert "env" not in without["spec"]["containers"][0]
-        job = await api.post(api.group("batch/v1", "jobs"), _job(), dryRun="All")
+        job = await eventually(
+            lambda: api.post(api.group("batch/v1", "jobs"), _job(), dryRun="All"),
+            lambda answer: "kueue.x-k8s.io/queue-name" in answer.raw.decode(),
+        )
         assert job.ok(201)["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
         assert job.body["spec"]["suspend"] is True
     await api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")

@@ -17,7 +17,7 @@ async def make_quota(api: Api, hard: dict[str, str], **spec: object) -> None:
         try:
             while (await watch.next())["object"].get("status", {}).get("hard") != hard:
                 pass
-        except (AssertionError, aiohttp.ClientError):
+        except (AssertionError, TimeoutError, aiohttp.ClientError):
             pytest.skip("nobody counts quotas here")
 
 
@@ -64,6 +64,7 @@ async def test_a_quota_of_amounts_wants_every_container_to_say_its_own(api: Api)
     assert answer.refused(403, "Forbidden") == words
 
 
+@pytest.mark.needs("controllers")
 async def test_a_quota_counts_devices_by_what_is_requested(api: Api) -> None:
     await ready_for_pods(api)
     await make_quota(api, {"requests.nvidia.com/gpu": "2"})
@@ -89,6 +90,7 @@ async def test_a_quota_counts_objects_of_any_kind(api: Api) -> None:
     assert answer.refused(403, "Forbidden") == words
 
 
+@pytest.mark.needs("controllers")
 async def test_a_trial_is_held_against_a_quota_and_not_counted(api: Api) -> None:
     await make_quota(api, {"count/secrets": "1"})
     (await api.post(api.core("secrets"), secret("a"), dryRun="All")).ok(201)
@@ -97,6 +99,7 @@ async def test_a_trial_is_held_against_a_quota_and_not_counted(api: Api) -> None
     assert (await api.post(api.core("secrets"), secret("b"), dryRun="All")).code == 403
 
 
+@pytest.mark.needs("controllers")
 async def test_a_quota_of_a_scope_counts_only_that(api: Api) -> None:
     await ready_for_pods(api)
     await make_quota(api, {"pods": "1"}, scopes=["NotBestEffort"])

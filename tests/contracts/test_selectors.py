@@ -102,6 +102,7 @@ async def test_a_name_selects_in_all_namespaces(shop: Api) -> None:
     assert names((await shop.get("/api/v1/configmaps", fieldSelector=query)).ok()) == ["a"]
 
 
+@pytest.mark.needs("serviceaccounts")
 async def test_pods_are_selected_by_node_phase_and_scheduler(api: Api) -> None:
     await make_pod(api, "loose")
     await make_pod(api, "bound", nodeName=ABSENT)
