@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -259,3 +260,31 @@ def test_a_process_that_only_records_says_that_it_changes_nothing() -> None:
         "starting history in all namespaces; only reads the cluster, and records while it holds the Lease "
         "kube-system/shoal-history"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--web-proxy", "10.0.0.1"], "--web-proxy: needs an address of the pages; give --web-address"),
+        (["--web-address", "8090"], "--web-address: is not an address; write HOST:PORT"),
+        (["--web-address", "127.0.0.1:0", "--web-tls-cert-file", "a"], "--web-tls-key-file: is missing; give"),
+        (["--web-address", "127.0.0.1:0", "--web-proxy", "front"], "--web-proxy: front is neither an address nor"),
+    ],
+)
+def test_pages_that_cannot_be_served_are_refused_before_the_start(
+    tmp_path: Path, words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").write_text(_KUBECONFIG)
+    assert main(["run", "--kubeconfig", str(tmp_path / "config"), "--context", "production", *words]) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_a_port_of_the_pages_that_is_in_use_is_named_before_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").write_text(_KUBECONFIG)
+    with socket.create_server(("127.0.0.1", 0)) as used:
+        address = f"127.0.0.1:{used.getsockname()[1]}"
+        words = ["--kubeconfig", str(tmp_path / "config"), "--context", "production", "--web-address", address]
+        assert main(["run", *words]) == 2
+    assert f"--web-address: cannot listen on {address}: Address already in use" in capsys.readouterr().err

@@ -120,9 +120,9 @@ async def test_a_server_adds_to_pods_with_gpus_what_their_namespace_asks_for(api
         bare = pod(tolerations=[], nodeSelector={})
         assert (await _tried(api, bare)).ok(201)["metadata"].get("labels") is None
         await _label(api, {f"{LABEL_PREFIX}add-{each}": value for each, value in labels.items()})
-        for word in ("shoal-shm", TOLERATION["key"], "gpu.present", name, "NCCL_"):
-            # A server begins with one policy after the other.
-            await eventually(lambda: _tried(api, bare), lambda answer, word=word: word in answer.raw.decode())
+        words = ("shoal-shm", TOLERATION["key"], "gpu.present", name, "NCCL_")
+        # A server begins with one policy after the other.
+        await eventually(lambda: _tried(api, bare), lambda answer: all(word in answer.raw.decode() for word in words))
         changed = (await _tried(api, bare)).ok(201)
         spec = changed["spec"]
         assert TOLERATION in spec["tolerations"]

@@ -71,6 +71,12 @@ VALUES = {
         "alerts: {enabled: true, to: [events, 'alertmanager=http://alertmanager:9093']}}"
     ),
     "a history with alerts": "{history: {enabled: true}, alerts: {enabled: true}}",
+    "a web dashboard": "{history: {enabled: true}, web: {enabled: true}, networkPolicies: {enabled: false}}",
+    "a web dashboard with a certificate, behind a proxy": (
+        "{history: {enabled: true, pricesConfigMap: prices}, alerts: {enabled: true}, "
+        "web: {enabled: true, tlsSecret: web, trustedProxies: [10.0.0.0/8]}}"
+    ),
+    "a web dashboard beside the observer": "{history: {enabled: true}, web: {enabled: true}, observe: {enabled: true}}",
     "a history beside the observer": "{history: {enabled: true}, observe: {enabled: true}}",
     "names of guides": (
         "{nodeFeatureDiscovery: {enabled: false}, mig: {config: all-1g.10gb}, mps: {enabled: true, replicas: 8}, "

@@ -229,3 +229,27 @@ def test_the_scheduler_does_not_record_beside_it() -> None:
     what = r"^controllers: history is a Deployment of its own; set history\.enabled to true, and leave it out here$"
     with pytest.raises(UserError, match=what):
         manifest(RELEASE, _values("controllers={scheduler,history}"))
+
+
+def test_the_web_dashboard_is_served_by_the_same_process_with_rights_to_read_alone() -> None:
+    sets = "web.enabled=true,web.tlsSecret=web,web.trustedProxies={10.0.0.0/8}"
+    pod = _parts(sets)["Deployment"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["args"][7:] == [
+        *("--web-address", "0.0.0.0:8090"),
+        *("--web-tls-cert-file", "/etc/shoal-web/tls.crt", "--web-tls-key-file", "/etc/shoal-web/tls.key"),
+        *("--web-proxy", "10.0.0.0/8"),
+    ]
+    assert {"name": "web", "secret": {"secretName": "web"}} in pod["volumes"]
+    objects = [one for one in manifest(RELEASE, _values(sets)) if one["metadata"]["name"] == "shoal-web"]
+    found = {one["kind"]: one for one in objects}
+    assert set(found) == {"Service", "NetworkPolicy", "ClusterRole", "ClusterRoleBinding"}
+    assert found["Service"]["spec"]["selector"] == RELEASE.selector("history")
+    assert found["ClusterRoleBinding"]["subjects"][0]["name"] == "shoal-history"
+    verbs = {verb for rule in found["ClusterRole"]["rules"] for verb in rule["verbs"]}
+    assert verbs == {"get", "list", "watch"}
+    assert "secrets" not in str(found["ClusterRole"])
+
+
+def test_the_web_dashboard_needs_the_process_that_records_the_history() -> None:
+    with pytest.raises(UserError, match=r"web\.enabled: the pages are served by the process that records the history"):
+        manifest(RELEASE, _values("history.enabled=false,web.enabled=true"))

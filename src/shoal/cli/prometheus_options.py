@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,3 +81,8 @@ def reader_of(address: PrometheusAddress | None) -> ReaderOf | None:
     from shoal.store.history.prometheus_samples import prometheus_reader
 
     return prometheus_reader(address)
+
+
+def plain_options(options: PrometheusOptions) -> PrometheusOptions:
+    """These options alone, of a command that has others beside them."""
+    return PrometheusOptions(**{one.name: getattr(options, one.name) for one in fields(PrometheusOptions)})

@@ -18,6 +18,7 @@ from shoal.cli.known_names import check_known
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
 from shoal.cli.prometheus_options import PrometheusOptions
+from shoal.cli.run_pages import RunPagesOptions
 from shoal.units.errors import UserError, Where
 from shoal.units.visible_text import visible
 
@@ -234,7 +235,7 @@ class CloudOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunHistoryUse(HistoryUse, PrometheusOptions):
+class RunHistoryUse(HistoryUse, PrometheusOptions, RunPagesOptions):
     pass
 
 
@@ -288,15 +289,18 @@ def run(
         choice = replace(choice, samples_from=samples_from)
     logs.set_up()
     access = cluster_access.access_for_change(is_child=options.notify is not None)
+    pages = history_use.pages(access, choice, history_use.prices, history_use)
     if options.notify is None:
         typer.echo(start_line(choice), err=True)
-    ready = ready_reporter(lambda what: f"ready: {what}; Ctrl-C ends this.", options.notify)
+    also = "" if pages is None else f"; pages at {pages.url}"
+    ready = ready_reporter(lambda what: f"ready: {what}{also}; Ctrl-C ends this.", options.notify)
     with in_one_line(access):
         run_on(
             access,
             choice,
             ready,
             lambda what: typer.echo(f"shoal: {access.where}: {visible(what, keeps_blanks=True)}", err=True),
+            None if pages is None else pages.serve,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ import typer
 from shoal.cli.cluster_access import AccessOptions, announce
 from shoal.cli.log_options import LoggingOptions
 from shoal.cli.option_groups import with_options
-from shoal.cli.prometheus_options import PrometheusOptions
+from shoal.cli.prometheus_options import PrometheusOptions, plain_options
 from shoal.units.errors import UserError, Where
 from shoal.units.listening import check_listening
 
@@ -75,8 +75,7 @@ class WebOptions(PrometheusOptions):
         from shoal.cli.web_runs import FurtherOptions, own_history
 
         folder = own_history(access) if self.history is None else self.history.expanduser().absolute()
-        names = [one.name for one in fields(PrometheusOptions)]
-        samples = PrometheusOptions(**{name: getattr(self, name) for name in names})
+        samples = plain_options(self)
         samples.address()
         is_chosen = self.history is not None
         return FurtherOptions(
@@ -84,19 +83,23 @@ class WebOptions(PrometheusOptions):
         )
 
     def certificate(self) -> ssl.SSLContext | None:
-        """Raises UserError for files that are no certificate and its key."""
-        if self.tls_cert_file is None and self.tls_private_key_file is None:
-            return None
-        if self.tls_cert_file is None or self.tls_private_key_file is None:
-            missing = _CERTIFICATE if self.tls_cert_file is None else _KEY
-            raise UserError("is missing", where=Where(path=missing), fix=f"give {_CERTIFICATE} and {_KEY}")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        try:
-            context.load_cert_chain(self.tls_cert_file, self.tls_private_key_file)
-        except (OSError, ssl.SSLError) as error:
-            what = f"the certificate cannot be read: {error}"
-            raise UserError(what, where=Where(file=str(self.tls_cert_file))) from None
-        return context
+        return certificate_of((self.tls_cert_file, _CERTIFICATE), (self.tls_private_key_file, _KEY))
+
+
+def certificate_of(certificate: tuple[Path | None, str], key: tuple[Path | None, str]) -> ssl.SSLContext | None:
+    """Both files with the names of their options. Raises UserError for files that are no certificate and its key."""
+    if certificate[0] is None and key[0] is None:
+        return None
+    if certificate[0] is None or key[0] is None:
+        missing = certificate[1] if certificate[0] is None else key[1]
+        raise UserError("is missing", where=Where(path=missing), fix=f"give {certificate[1]} and {key[1]}")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate[0], key[0])
+    except (OSError, ssl.SSLError) as error:
+        what = f"the certificate cannot be read: {error}"
+        raise UserError(what, where=Where(file=str(certificate[0]))) from None
+    return context
 
 
 @with_options

@@ -197,18 +197,24 @@ async def _serve(access: Access, run: WebRun, ready: Callable[[str], None]) -> N
 
 async def serve_beside(kubeconfig: Path, further: FurtherOptions, bound: socket.socket, tasks: ProcessTasks) -> None:
     """On loopback, in the process of the cluster, until cancelled."""
-    facts = LiveFacts(tasks.informers, tasks.clock, "Shoal")
     # A copy: the server closes its own, and the socket may be served again.
     settings = WebSettings(listening=bound.dup())
     flags = ("--kubeconfig", str(kubeconfig))
-    run = WebRun(settings, needs_token=False, flags=flags, further=further)
-    server, _ = web_server(facts, locate(kubeconfig), run, WallClock())
+    await serve_pages(tasks, locate(kubeconfig), WebRun(settings, needs_token=False, flags=flags, further=further))
+
+
+async def serve_pages(tasks: ProcessTasks, access: Access, run: WebRun) -> None:
+    """From the caches of a process that follows the cluster, until cancelled."""
+    facts = LiveFacts(tasks.informers, tasks.clock, "Shoal")
+    server, viewers = web_server(facts, access, run, WallClock())
     await server.start()
     try:
         await facts.follow_optional_kinds(tasks.api)
         await asyncio.Event().wait()
     finally:
         await server.close()
+        if viewers is not None:
+            await viewers.close()
 
 
 async def _until_signal(server: WebServer, viewers: TokenViewers | None, ready: Callable[[str], None]) -> None:

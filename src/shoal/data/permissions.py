@@ -386,6 +386,9 @@ OBSERVER = (
 )
 """Of `shoal observe`, in the whole cluster: no verb that writes, and no Secret."""
 
+WEB = (*(line.replace(_LOOK, READ, 1) for line in OBSERVER if line.startswith(_LOOK)), f"{READ} events")
+"""Of the web dashboard, in the whole cluster: it follows what it shows."""
+
 EVERY_PART = (EVENTS,)
 
 ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coordination.k8s.io =shoal")

@@ -22,7 +22,7 @@ from shoal.install.objects.deployments import (
     operator_deployment,
     scheduler_deployment,
 )
-from shoal.install.objects.history import check_alerts, history_objects
+from shoal.install.objects.history import check_alerts, check_web, history_objects, web_objects
 from shoal.install.objects.network import network_objects
 from shoal.install.objects.observer import observer_objects
 from shoal.install.objects.permissions import OPERATOR, RoleSubjects, manifests, own_permissions, without_secrets
@@ -100,8 +100,11 @@ def manifest(
     found += [(SCHEDULER, config), *network_objects(release, values)]
     found.append((SCHEDULER, scheduler_deployment(release, values, config, nodes)))
     check_alerts(values)
+    check_web(values)
     if values.get("history.enabled"):
         found += [(HISTORY_PART, one) for one in history_objects(release, values, nodes)]
+    if values.get("web.enabled"):
+        found += [("web", one) for one in web_objects(release, values)]
     if has_operator:
         own = operator_config(release)
         found += [(OPERATOR_PART, one) for one in own_permissions(OPERATOR_PART, OPERATOR, release.namespace)]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -38,9 +39,15 @@ _log = logging.getLogger("shoal")
 _OPERATOR = "shoal-operator"
 
 
-def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswered: Callable[[str], None]) -> None:
+def run(
+    access: Access,
+    choice: RunChoice,
+    ready: Callable[[str], None],
+    unanswered: Callable[[str], None],
+    pages: Callable[[ProcessTasks], Awaitable[None]] | None = None,
+) -> None:
     """Blocks until SIGINT or SIGTERM. `ready` is called once all caches are filled and, with leader election, once this
-    process leads; `unanswered`, while the server does not answer yet."""
+    process leads; `unanswered`, while the server does not answer yet. `pages` serves the web dashboard."""
     rules = choice.own.client
     settings = KubeSettings(
         requests_per_second=rules.requests_per_second,
@@ -73,6 +80,8 @@ def run(access: Access, choice: RunChoice, ready: Callable[[str], None], unanswe
         async def work(inner: ProcessTasks) -> None:
             telemetry.begins()
             await _work(inner, enter, scaling, choice, telemetry)
+            if pages is not None:
+                inner.start("pages", partial(pages, inner))
             if hook is not None:
                 await hook.ready()
             telemetry.works()

@@ -29,6 +29,8 @@ HISTORY_PART, HISTORY = "history", "shoal-history"
 HISTORY_FOLDER = "/var/lib/shoal/history"
 PRICES_FOLDER, PRICES_KEY = "/etc/shoal-prices", "prices.yaml"
 METRICS_PORT, WEBHOOK_PORT = 8080, 9443
+WEB, WEB_PORT, WEB_FOLDER = "shoal-web", 8090, "/etc/shoal-web"
+"""The pages of the web dashboard, which the process that records the history serves."""
 _USER = 65532
 _DIGEST = "shoal.dev/config-digest"
 _FOLDER = "/etc/shoal"
@@ -141,6 +143,11 @@ def history_deployment(release: Release, values: ChartValues, nodes: int) -> Obj
     if prices := values.get("history.pricesConfigMap"):
         container["volumeMounts"].append({"name": "prices", "mountPath": PRICES_FOLDER, "readOnly": True})
         pod["volumes"].append({"name": "prices", "configMap": {"name": prices}})
+    if values.get("web.enabled"):
+        container["ports"].append({"name": "web", "containerPort": WEB_PORT, "protocol": "TCP"})
+    if secret := values.get("web.tlsSecret"):
+        container["volumeMounts"].append({"name": "web", "mountPath": WEB_FOLDER, "readOnly": True})
+        pod["volumes"].append({"name": "web", "secret": {"secretName": secret}})
     pod["securityContext"] |= {"fsGroup": _USER, "fsGroupChangePolicy": "OnRootMismatch"}
     pod["priorityClassName"] = values.get("priorityClassName")
     deployment = _deployment(release, HISTORY_PART, HISTORY, 1, (pod, {"data": {}}))
@@ -157,6 +164,11 @@ def _history_arguments(values: ChartValues) -> list[str]:
         found += ["--prices", f"{PRICES_FOLDER}/{PRICES_KEY}"]
     if values.get("alerts.enabled"):
         found += [word for target in values.get("alerts.to") for word in ("--alerts-to", target)]
+    if values.get("web.enabled"):
+        found += ["--web-address", f"0.0.0.0:{WEB_PORT}"]
+        if values.get("web.tlsSecret"):
+            found += ["--web-tls-cert-file", f"{WEB_FOLDER}/tls.crt", "--web-tls-key-file", f"{WEB_FOLDER}/tls.key"]
+        found += [word for proxy in values.get("web.trustedProxies") for word in ("--web-proxy", proxy)]
     return found
 
 

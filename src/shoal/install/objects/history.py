@@ -1,13 +1,15 @@
-"""The objects of the process that records the history of devices: account, claim of a volume, Deployment."""
+"""The objects of the process that records the history of devices: account, claim of a volume, Deployment; and of the
+web dashboard, which it serves."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from shoal.api.alert_targets import read_targets
-from shoal.install.objects.deployments import HISTORY, HISTORY_PART, history_deployment
-from shoal.install.objects.network import history_network
-from shoal.install.objects.permissions import own_permissions
+from shoal.data.permissions import WEB as WEB_LINES
+from shoal.install.objects.deployments import HISTORY, HISTORY_PART, WEB, history_deployment
+from shoal.install.objects.network import history_network, web_network
+from shoal.install.objects.permissions import further_permissions, own_permissions
 from shoal.install.release import Release
 from shoal.install.values.reading import ChartValues
 from shoal.units.errors import UserError, Where, excerpt
@@ -26,6 +28,18 @@ def history_objects(release: Release, values: ChartValues, nodes: int) -> list[O
         *history_network(release, values),
         history_deployment(release, values, nodes),
     ]
+
+
+def web_objects(release: Release, values: ChartValues) -> list[Obj]:
+    """Without labels. The pages need more rights to read than the history."""
+    return [*further_permissions(WEB_LINES, WEB, HISTORY, release.namespace), *web_network(release, values)]
+
+
+def check_web(values: ChartValues) -> None:
+    """Raises UserError for pages that no process would serve."""
+    if values.get("web.enabled") and not values.get("history.enabled"):
+        what = "the pages are served by the process that records the history"
+        raise UserError(what, where=Where(path="web.enabled"), fix="set history.enabled to true")
 
 
 def check_alerts(values: ChartValues) -> None:

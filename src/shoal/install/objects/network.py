@@ -15,6 +15,8 @@ from shoal.install.objects.deployments import (
     OBSERVER_PART,
     OPERATOR_PART,
     SCHEDULER,
+    WEB,
+    WEB_PORT,
     WEBHOOK_PORT,
 )
 from shoal.install.release import PART, Release
@@ -64,6 +66,13 @@ def history_network(release: Release, values: ChartValues) -> Iterator[Obj]:
     yield monitored_service(release, f"{HISTORY}-metrics", HISTORY_PART)
     if values.get("networkPolicies.enabled"):
         yield policy(release, HISTORY, HISTORY_PART, (METRICS_PORT,))
+
+
+def web_network(release: Release, values: ChartValues) -> Iterator[Obj]:
+    """Of the pages that the same process serves."""
+    yield service(release, WEB, HISTORY_PART, (WEB_PORT, "web"))
+    if values.get("networkPolicies.enabled"):
+        yield policy(release, WEB, HISTORY_PART, (WEB_PORT,))
 
 
 def _monitor(release: Release, values: ChartValues, parts: list[str]) -> Obj:

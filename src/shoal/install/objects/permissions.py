@@ -80,6 +80,11 @@ def observer_permissions(lines: tuple[str, ...], account: str, namespace: str) -
     return [_object("v1", "ServiceAccount", account, namespace), *_cluster_wide(account, lines, grant)]
 
 
+def further_permissions(lines: tuple[str, ...], name: str, account: str, namespace: str) -> list[Obj]:
+    """For an account that exists, in the whole cluster."""
+    return list(_cluster_wide(name, lines, RoleSubjects(namespace, account=account)))
+
+
 def without_secrets(roles: Sequence[Obj]) -> list[Obj]:
     """Where another program maintains the certificate of the webhook, no right on Secrets is needed."""
     return [{**one, "rules": _other_rules(one)} if "rules" in one else one for one in roles]

@@ -38,6 +38,11 @@ SHOAL_OPTIONS: tuple[Option, ...] = (
     _own("history.retention", "", "How long it keeps what: raw=2d,5m=90d,1h=730d,ledger=730d,size=2G."),
     _own("alerts.enabled", False, "Evaluate alerts without Prometheus, in the process that records the history."),
     _own("alerts.to", ["events"], "Where alerts go: events, alertmanager=URL, webhook=URL."),
+    _own("web.enabled", False, "Serve the web dashboard, in the process that records the history: Service shoal-web."),
+    _own(
+        "web.tlsSecret", "", "A Secret with tls.crt and tls.key, for HTTPS; empty means HTTP, for a proxy with HTTPS."
+    ),
+    _own("web.trustedProxies", [], "Addresses or networks of proxies whose X-Forwarded-Proto is believed."),
     _own("webhook.enabled", True, "Create the Service shoal-webhook: for older Kubernetes and Kueue's versions."),
     _own("webhook.certificates", "shoal", "Who creates and renews the certificate of the webhook."),
     _own("webhook.issuerRef", FREE, "With cert-manager: the issuer, as name and kind; empty means a self-signed one."),
