@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 from tools.chart import CHART, ROOT
 from tools.image import version
 
+from build.yaml_texts import yaml_values
 from shoal.install.manifest import Address, address_of, manifest
 from shoal.install.release import MANAGED_BY, Release
 from shoal.install.values.reading import ValuesText, read_values
@@ -23,7 +23,7 @@ def helm() -> Any:
 
 
 def rendered(values: Obj, name: str = "shoal", namespace: str = "shoal-system") -> list[Obj]:
-    return [one for text in _files(values, name, namespace).values() for one in yaml.safe_load_all(text) if one]
+    return [one for text in _files(values, name, namespace).values() for one in yaml_values(text) if one]
 
 
 def notes(values: Obj) -> str:
@@ -48,7 +48,7 @@ def comparable(obj: Obj) -> Obj:
     assert meta["labels"].pop(MANAGED_BY) in ("Helm", "shoal")
     found = {**obj, "metadata": meta}
     if obj["kind"] == "ConfigMap":
-        found["data"] = {name: list(yaml.safe_load_all(text)) for name, text in obj["data"].items()}
+        found["data"] = {name: list(yaml_values(text)) for name, text in obj["data"].items()}
     if obj["kind"] == "Deployment":
         template = obj["spec"]["template"]
         annotations = {name: text for name, text in template["metadata"]["annotations"].items() if name != _DIGEST}
