@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -66,7 +70,13 @@ def _files(values: Obj, name: str, namespace: str) -> dict[str, str]:
     return {path: text for path, text in _all_files(values, name, namespace).items() if path.endswith(".yaml")}
 
 
-def _all_files(values: Obj, name: str, namespace: str) -> dict[str, str]:
+def _all_files(values: Obj, name: str, namespace: str) -> Mapping[str, str]:
+    return _rendered_files(json.dumps(values), name, namespace)
+
+
+@cache
+def _rendered_files(values: str, name: str, namespace: str) -> Mapping[str, str]:
+    """Kept, since several tests look at the files for the same values and Helm takes a fifth of a second."""
     with helm().Chart.load(ROOT / CHART) as chart:
-        found: dict[str, str] = chart.render(values, name=name, namespace=namespace)
-    return found
+        found: dict[str, str] = chart.render(json.loads(values), name=name, namespace=namespace)
+    return MappingProxyType(found)
