@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from build.agent_manifest import AGENT, KINDS
 from build.claimable import claimable
 from build.prepared_claims import allocated
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
+from build.yaml_texts import yaml_value, yaml_values
 from shoal.client.kind import DAEMON_SETS, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from shoal.client.kubelet.slice_publisher import SlicePublisher
 from shoal.client.port import Api, Patch
@@ -39,7 +39,7 @@ async def installed(folder: Path) -> AsyncIterator[tuple[SmallCluster, Api]]:
     """A cluster with both manifests and the nodes `n0` and `n1`; and the agent of `n0`."""
     async with small_cluster(folder, authorization="rbac") as cluster:
         for file in FILES:
-            for document in yaml.safe_load_all((FOLDER / file).read_text()):
+            for document in yaml_values((FOLDER / file).read_text()):
                 namespace = document["metadata"].get("namespace", "default")
                 await cluster.create(KINDS[document["kind"]], deepcopy(document), namespace)
         for node in ("n0", "n1"):
@@ -73,7 +73,7 @@ async def test_the_agent_may_not_change_the_slices_of_another_node(tmp_path: Pat
 @virtual
 async def test_the_patch_adds_the_folders_of_the_kubelet_to_the_daemon_set(tmp_path: Path) -> None:
     async with installed(tmp_path) as (cluster, _):
-        body = yaml.safe_load((FOLDER / "agent-dra-patch.yaml").read_text())
+        body = yaml_value((FOLDER / "agent-dra-patch.yaml").read_text())
         await cluster.api.patch(DAEMON_SETS, "shoal-system", "shoal-agent", Patch("strategic", body))
         spec = (await cluster.get(DAEMON_SETS, "shoal-agent", "shoal-system"))["spec"]["template"]["spec"]
         (agent,) = spec["containers"]
@@ -90,7 +90,7 @@ def with_comments(text: str) -> str:
 @virtual
 async def test_what_the_patch_offers_for_mps_gives_the_agent_the_folder_of_the_daemons(tmp_path: Path) -> None:
     async with installed(tmp_path) as (cluster, _):
-        body = yaml.safe_load(with_comments((FOLDER / "agent-dra-patch.yaml").read_text()))
+        body = yaml_value(with_comments((FOLDER / "agent-dra-patch.yaml").read_text()))
         await cluster.api.patch(DAEMON_SETS, "shoal-system", "shoal-agent", Patch("strategic", body))
         spec = (await cluster.get(DAEMON_SETS, "shoal-agent", "shoal-system"))["spec"]["template"]["spec"]
         (agent,) = spec["containers"]
@@ -109,6 +109,6 @@ async def test_what_the_patch_offers_for_mps_gives_the_agent_the_folder_of_the_d
 
 
 def test_the_classes_of_the_manifest_are_those_of_the_embedded_cluster() -> None:
-    documents = list(yaml.safe_load_all((FOLDER / "agent-dra.yaml").read_text()))
+    documents = list(yaml_values((FOLDER / "agent-dra.yaml").read_text()))
     written = [one for one in documents if one["kind"] == "DeviceClass"]
     assert [{"metadata": one["metadata"], "spec": one["spec"]} for one in written] == list(device_classes())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import pytest
-import yaml
 from tools.chart import CHART, ROOT
 from tools.image import version
 
+from build.yaml_texts import yaml_values
 from shoal.install.manifest import Address, address_of, manifest
 from shoal.install.release import MANAGED_BY, Release
 from shoal.install.values.reading import ValuesText, read_values
@@ -23,7 +27,7 @@ def helm() -> Any:
 
 
 def rendered(values: Obj, name: str = "shoal", namespace: str = "shoal-system") -> list[Obj]:
-    return [one for text in _files(values, name, namespace).values() for one in yaml.safe_load_all(text) if one]
+    return [one for text in _files(values, name, namespace).values() for one in yaml_values(text) if one]
 
 
 def notes(values: Obj) -> str:
@@ -48,7 +52,7 @@ def comparable(obj: Obj) -> Obj:
     assert meta["labels"].pop(MANAGED_BY) in ("Helm", "shoal")
     found = {**obj, "metadata": meta}
     if obj["kind"] == "ConfigMap":
-        found["data"] = {name: list(yaml.safe_load_all(text)) for name, text in obj["data"].items()}
+        found["data"] = {name: list(yaml_values(text)) for name, text in obj["data"].items()}
     if obj["kind"] == "Deployment":
         template = obj["spec"]["template"]
         annotations = {name: text for name, text in template["metadata"]["annotations"].items() if name != _DIGEST}
@@ -66,7 +70,13 @@ def _files(values: Obj, name: str, namespace: str) -> dict[str, str]:
     return {path: text for path, text in _all_files(values, name, namespace).items() if path.endswith(".yaml")}
 
 
-def _all_files(values: Obj, name: str, namespace: str) -> dict[str, str]:
+def _all_files(values: Obj, name: str, namespace: str) -> Mapping[str, str]:
+    return _rendered_files(json.dumps(values), name, namespace)
+
+
+@cache
+def _rendered_files(values: str, name: str, namespace: str) -> Mapping[str, str]:
+    """Kept, since several tests look at the files for the same values and Helm takes a fifth of a second."""
     with helm().Chart.load(ROOT / CHART) as chart:
-        found: dict[str, str] = chart.render(values, name=name, namespace=namespace)
-    return found
+        found: dict[str, str] = chart.render(json.loads(values), name=name, namespace=namespace)
+    return MappingProxyType(found)

@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from build.small_clusters import SmallCluster, small_cluster
+from build.yaml_texts import yaml_values
 from shoal.client.item import Obj
 from shoal.client.kind import DEFINITIONS, Kind
 from shoal.embedded.apiserver.foreign.definitions import definitions
@@ -60,7 +59,7 @@ def provided_kinds() -> dict[tuple[str, str], Kind]:
 def samples(files: Iterable[Path]) -> Iterator[Obj]:
     """The documents of YAML files that have a kind."""
     for file in files:
-        for document in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+        for document in yaml_values(file.read_text(encoding="utf-8")):
             if isinstance(document, dict) and "kind" in document and "apiVersion" in document:
                 yield document
 

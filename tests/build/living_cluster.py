@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from itertools import count
 from pathlib import Path
 from time import monotonic, sleep  # noqa: TID251 - the cluster is another process
 from typing import TypeVar
 
+import pytest
+
 from build.cluster_server import ServerProcess
 from build.kubectl_runs import PATIENCE_S, Kubectl, Obj, Run
+from shoal.cli.main import main
 
 T = TypeVar("T")
 _PAUSE_S = 0.04
@@ -44,14 +47,22 @@ def namespaces_in(kubectl: Kubectl) -> Iterator[Kubectl]:
 
 
 def shoal(*arguments: str, kubeconfig: Path | None = None) -> Run:
-    """One `shoal` command to its end."""
-    environment = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
+    """One `shoal` command to its end. It runs in this process: another one would take a second to start."""
+    out, err = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as environment, redirect_stdout(out), redirect_stderr(err):
+        if kubeconfig is not None:
+            environment.setenv("KUBECONFIG", str(kubeconfig))
+        code = main(arguments)
+    return Run(code, out.getvalue(), err.getvalue())
+
+
+def shoal_apart(*arguments: str) -> Run:
+    """The same in a process of its own, for commands that otherwise run until they are stopped."""
     done = subprocess.run(
         [sys.executable, "-m", "shoal", *arguments],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
-        env=environment,
         check=False,
     )
     return Run(done.returncode, done.stdout, done.stderr)

@@ -15,9 +15,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 
 from build.whole_clusters import whole_cluster
+from build.yaml_texts import yaml_values
 from shoal.cli.main import main
 from shoal.client.clock import LoopClock
 from shoal.client.http.api import KubeApi
@@ -93,7 +93,7 @@ class Installation:
             settings = KubeSettings(manager=manager)
             api = KubeApi(locate(self.kubeconfig, KubeconfigChoice()), random.Random(), settings)
             try:
-                for obj in yaml.safe_load_all(manifests):
+                for obj in yaml_values(manifests):
                     found = installed_kind(obj["apiVersion"], obj["kind"])
                     meta = obj["metadata"]
                     await api.patch(request_kind(found), meta.get("namespace", ""), meta["name"], Patch("apply", obj))
@@ -180,7 +180,7 @@ def test_applying_again_writes_nothing(installation: Installation) -> None:
 
 
 def test_what_is_printed_is_what_is_applied(installation: Installation) -> None:
-    printed = list(yaml.safe_load_all(installation.ok("install", "-n", installation.namespace, "--dry-run", *_QUICK)))
+    printed = list(yaml_values(installation.ok("install", "-n", installation.namespace, "--dry-run", *_QUICK)))
     assert not [name for name in installation.objects() if installation.namespace in name]
     installation.install()
     names = {(one["kind"], one["metadata"]["name"]) for one in printed}

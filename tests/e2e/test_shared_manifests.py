@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from build.kubectl_runs import Kubectl
+from build.yaml_texts import yaml_value, yaml_values
 
 COLLECTED = Path(__file__).parents[3] / "shared" / "manifests"
 SERVED = {"v1", "apps/v1", "batch/v1", "autoscaling/v2", "networking.k8s.io/v1", "scheduling.k8s.io/v1"}
@@ -38,7 +38,7 @@ NOT_OBJECTS = ("helm-values/", "/fragment-", "/alerts-guide-rules.yaml", "/clust
 
 
 def _documents(path: str) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all((COLLECTED / path).read_text()) if one]
+    return [one for one in yaml_values((COLLECTED / path).read_text()) if one]
 
 
 def _files() -> list[str]:
@@ -123,7 +123,7 @@ def test_a_pod_with_limits_alone_requests_as_much(kubectl: Kubectl) -> None:
 
 
 def test_a_restricted_namespace_warns_about_and_refuses_ordinary_pods(kubectl: Kubectl) -> None:
-    levels = yaml.safe_load((COLLECTED / "security/namespace-psa-restricted.yaml").read_text())["metadata"]["labels"]
+    levels = yaml_value((COLLECTED / "security/namespace-psa-restricted.yaml").read_text())["metadata"]["labels"]
     kubectl("label", "namespace", kubectl.namespace, *(f"{key}={value}" for key, value in levels.items()))
     refusal = kubectl.refused("create", "-f-", given=pod("plain", 1))
     assert 'pods "plain" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation' in refusal

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from build.crews import Crew
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import in_virtual_time
+from build.yaml_texts import yaml_values
 from shoal.client import kind
 from shoal.client.kind import Kind
 from shoal.client.refusals import NotFoundError
@@ -47,7 +47,7 @@ def test_it_comes_to_what_its_header_waits_for(path: Path, tmp_path: Path) -> No
     assert start[:3] == ["shoal", "up", "--nodes"]
     assert apply == ["kubectl", "apply", "-f", str(path.relative_to(ROOT))]
     assert waits, "the header says what to wait for"
-    objects = [one for one in yaml.safe_load_all(text) if one]
+    objects = [one for one in yaml_values(text) if one]
     in_virtual_time(_played(tmp_path, start[3], objects, waits))
 
 

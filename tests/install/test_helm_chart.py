@@ -10,6 +10,7 @@ import yaml
 from tools.chart import CHART, ROOT, outdated
 
 from build.charts import by_address, helm, installed, notes, release, rendered
+from build.yaml_texts import yaml_value
 from shoal.cli.main import main
 from shoal.cli.run_files import read_run_files
 from shoal.install.values.known import CHOICES, OPTIONS, put
@@ -97,7 +98,7 @@ def test_helm_finds_no_fault_in_the_chart() -> None:
 
 @pytest.mark.parametrize("text", VALUES.values(), ids=VALUES.keys())
 def test_the_chart_has_the_objects_of_shoal_install_for(text: str) -> None:
-    assert by_address(rendered(yaml.safe_load(text) or {})) == installed(text, release())
+    assert by_address(rendered(yaml_value(text) or {})) == installed(text, release())
 
 
 @pytest.mark.parametrize(("name", "namespace"), [("shoal-1795768000", "gpu-operator"), ("123", "true")])
@@ -145,7 +146,7 @@ def test_every_option_has_the_effect_that_it_has_in_shoal_install() -> None:
 
 @pytest.mark.parametrize("text", VALUES.values(), ids=VALUES.keys())
 def test_the_pods_programs_accept_their_configuration_and_arguments_for(text: str, tmp_path: Path) -> None:
-    objects = rendered(yaml.safe_load(text) or {})
+    objects = rendered(yaml_value(text) or {})
     configs = {one["metadata"]["name"]: one["data"] for one in objects if one["kind"] == "ConfigMap"}
     pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
     assert pods
@@ -167,7 +168,7 @@ def test_the_pods_programs_accept_their_configuration_and_arguments_for(text: st
 @pytest.mark.parametrize("file", _FILES, ids=[file.stem for file in _FILES])
 def test_values_of_other_installations_are_accepted(file: Path) -> None:
     text = file.read_text()
-    assert by_address(rendered(yaml.safe_load(text))) == installed(text, release())
+    assert by_address(rendered(yaml_value(text))) == installed(text, release())
 
 
 @pytest.mark.parametrize(

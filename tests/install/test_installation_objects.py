@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from build.yaml_texts import yaml_value, yaml_values
 from shoal.api.decode import convert
 from shoal.api.run_configuration import RunConfiguration
 from shoal.api.yaml_text import read_yaml
@@ -98,7 +98,7 @@ def test_no_role_has_a_wildcard_and_each_account_has_its_own_roles() -> None:
 def test_only_the_chosen_parts_get_roles() -> None:
     names = {obj["metadata"]["name"] for obj in _objects("controllers: [scheduler]") if obj["kind"] == "ClusterRole"}
     assert names == {"shoal", "shoal-scheduler", "shoal-operator"}
-    config = yaml.safe_load(_one("ConfigMap", "shoal-config", "controllers: [scheduler]")["data"]["config.yaml"])
+    config = yaml_value(_one("ConfigMap", "shoal-config", "controllers: [scheduler]")["data"]["config.yaml"])
     assert config["controllers"] == ["scheduler"]
 
 
@@ -139,7 +139,7 @@ def test_a_changed_configuration_changes_the_pods() -> None:
 def test_the_configuration_of_kueues_chart_is_a_second_document() -> None:
     kueue = "apiVersion: config.kueue.x-k8s.io/v1beta1\\nkind: Configuration\\nmanageJobsWithoutQueueName: true\\n"
     text = f'managerConfig: {{controllerManagerConfigYaml: "{kueue}"}}'
-    documents = list(yaml.safe_load_all(_one("ConfigMap", "shoal-config", text)["data"]["config.yaml"]))
+    documents = list(yaml_values(_one("ConfigMap", "shoal-config", text)["data"]["config.yaml"]))
     assert [one["kind"] for one in documents] == ["ShoalConfiguration", "Configuration"]
 
 
@@ -196,7 +196,7 @@ def test_components_that_are_the_agent_may_write_to_their_own_node_only() -> Non
 
 def test_the_agents_manifest_grants_the_same() -> None:
     """`deploy/agent.yaml` is for people who apply the agent alone."""
-    written = [one for one in yaml.safe_load_all(AGENT.read_text()) if one["kind"] not in ("DaemonSet", "Namespace")]
+    written = [one for one in yaml_values(AGENT.read_text()) if one["kind"] not in ("DaemonSet", "Namespace")]
     made = [*agent_access("shoal-system"), *agent_policies("shoal-system")]
     assert [address_of(one) for one in made] == [address_of(one) for one in written]
     for ours, theirs in zip(made, written, strict=True):

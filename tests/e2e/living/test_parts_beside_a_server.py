@@ -13,7 +13,7 @@ import pytest
 
 from build.cluster_server import ServerProcess
 from build.kubectl_runs import PATIENCE_S, Kubectl
-from build.living_cluster import job, nodes_of, pod, pods, rolled_out, shoal, wait
+from build.living_cluster import job, nodes_of, pod, pods, rolled_out, shoal, shoal_apart, wait
 
 
 class Part:
@@ -91,7 +91,7 @@ def test_a_server_that_does_not_answer_is_told_in_one_line(what: str, bare: Serv
     text = bare.kubeconfig.read_text()
     server = next(line.split()[-1] for line in text.splitlines() if "server:" in line)
     nowhere.write_text(text.replace(server, "https://127.0.0.1:1"))
-    refused = shoal("cluster", what, "--kubeconfig", str(nowhere))
+    refused = shoal_apart("cluster", what, "--kubeconfig", str(nowhere))
     assert (refused.code != 0, refused.out) == (True, "")
     named, line = refused.err.splitlines()
     assert named == "cluster: shoal (https://127.0.0.1:1, from --kubeconfig)"
@@ -99,6 +99,6 @@ def test_a_server_that_does_not_answer_is_told_in_one_line(what: str, bare: Serv
 
 
 def test_a_kubeconfig_that_is_not_there_is_told_in_one_line(tmp_path: Path) -> None:
-    refused = shoal("cluster", "nodes", "--kubeconfig", str(tmp_path / "none"))
+    refused = shoal_apart("cluster", "nodes", "--kubeconfig", str(tmp_path / "none"))
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "cannot be read: No such file or directory" in refused.err

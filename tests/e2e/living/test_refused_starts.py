@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from build.living_cluster import shoal
+from build.living_cluster import shoal_apart
 
 LAYOUTS = "possible: all-disabled, all-enabled, all-balanced, all-1g.5gb"
 FLEETS = {
@@ -20,7 +20,7 @@ FLEETS = {
 
 @pytest.mark.parametrize("nodes", FLEETS)
 def test_a_fleet_that_cannot_be_is_told_with_what_can(nodes: str, tmp_path: Path) -> None:
-    refused = shoal("up", "--memory", "--port", "0", "--state", str(tmp_path), "--nodes", nodes)
+    refused = shoal_apart("up", "--memory", "--port", "0", "--state", str(tmp_path), "--nodes", nodes)
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert refused.err.startswith(f"shoal: --nodes {nodes}: {FLEETS[nodes]}")
 
@@ -39,6 +39,6 @@ def test_a_stage_file_that_cannot_be_read_is_told_with_line_and_field(text: str,
     file.parent.mkdir()
     file.write_text(text)
     where = ("--state", str(tmp_path / "state"), "--stages", str(file.parent))
-    refused = shoal("up", "--memory", "--port", "0", "--metrics-port", "0", "--nodes", "1xcpu-8", *where)
+    refused = shoal_apart("up", "--memory", "--port", "0", "--metrics-port", "0", "--nodes", "1xcpu-8", *where)
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1), refused
     assert refused.err.startswith(f"shoal: {file}: {STAGES[text]}")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import yaml
 
 from build.stage_stories import Explanation, told
+from build.yaml_texts import yaml_value
 from shoal.embedded.kubelets.stage_files import read_stages
 
 _PAIRS = Path(__file__).parent / "pairs"
@@ -16,10 +16,10 @@ _PAIRS = Path(__file__).parent / "pairs"
 
 @pytest.mark.parametrize("name", sorted(read_stages().by_name))
 def test_a_stage_does_what_its_pair_says(name: str) -> None:
-    story = msgspec.convert(yaml.safe_load((_PAIRS / f"{name}.input.yaml").read_text()), Explanation)
+    story = msgspec.convert(yaml_value((_PAIRS / f"{name}.input.yaml").read_text()), Explanation)
     moments, played = told(story)
     assert name in played
-    assert moments == yaml.safe_load((_PAIRS / f"{name}.output.yaml").read_text())
+    assert moments == yaml_value((_PAIRS / f"{name}.output.yaml").read_text())
 
 
 def test_every_pair_has_its_stage() -> None:

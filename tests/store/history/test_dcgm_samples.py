@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,3 +50,27 @@ def test_a_gpu_that_several_pods_share_is_one_row() -> None:
 def test_any_text_is_read(text: str) -> None:
     for row in device_rows(f"DCGM_FI_DEV_GPU_UTIL{{{text}\nDCGM_FI_DEV_GPU_UTIL{text}"):
         assert row.device
+
+
+_LINE = 'DCGM_FI_DEV_GPU_TEMP{UUID="GPU-1",pod="a"} 40'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a"} 300',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="b"} 300',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a}"} 300',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a"}"} 300',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a"} 300 # {trace="1"} 5',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a} 300',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a\\"} 300',
+        'DCGM_FI_DEV_POWER_USAGE{UUID="GPU-1",pod="a" 300',
+    ],
+)
+def test_a_line_says_the_same_behind_lines_of_the_same_device(line: str) -> None:
+    power, pod = METRICS.index("power"), device_rows(line)
+    behind = device_rows(f"{_LINE}\n{line}\n{line}")[0]
+    alone = pod[0] if pod else None
+    assert behind.values[power] == (alone.values[power] if alone else None)
+    assert behind.pod == (alone.pod if alone else "a")

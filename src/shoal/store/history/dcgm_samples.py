@@ -45,12 +45,13 @@ def device_rows(text: str) -> list[DeviceRow]:
     """One row for each GPU and for each MIG instance; of a GPU that several pods share, the last pod is named."""
     found: dict[tuple[str, str], DeviceRow] = {}
     ranks: dict[tuple[str, str, int], int] = {}
+    known: dict[str, dict[str, str]] = {}
     for line in text.splitlines()[:_MOST_LINES]:
         name = line.partition("{")[0]
         if name not in _PLACE or len(line) > _LONGEST_LINE:
             continue
         place, rank = _PLACE[name]
-        labels, rest = _labels(line[len(name) + 1 :])
+        labels, rest = _known_labels(line[len(name) + 1 :], known)
         device = labels.get("UUID") or labels.get("uuid", "")
         value = _number(rest)
         if not device or value is None:
@@ -77,6 +78,19 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return value if math.isfinite(value) else None
+
+
+def _known_labels(text: str, known: dict[str, dict[str, str]]) -> tuple[dict[str, str], str]:
+    """As `_labels`, but read once for all lines that have the same labels, as the metrics of one device mostly have."""
+    written, brace, rest = text.rpartition("}")
+    labels = known.get(written)
+    if labels is not None:
+        return labels, rest
+    labels, behind = _labels(text)
+    # All of `written` is labels, and the last brace closes them.
+    if brace and behind == rest and "\\" not in written and written.count('"') % 2 == 0:
+        known[written] = labels
+    return labels, behind
 
 
 def _labels(text: str) -> tuple[dict[str, str], str]:

@@ -114,3 +114,10 @@ def test_the_server_is_a_service_of_its_own_cluster() -> None:
 )
 def test_a_line_reads_as_a_rule(line: str, expected: dict[str, list[str]]) -> None:
     assert rule(line) == expected
+
+
+def test_a_role_that_one_server_changes_is_whole_for_the_next() -> None:
+    before = list(default_roles())
+    for one in default_roles():
+        one.obj["metadata"].clear()
+    assert list(default_roles()) == before

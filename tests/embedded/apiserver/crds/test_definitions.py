@@ -150,3 +150,25 @@ def test_formats_nobody_checks_are_warned_of_once() -> None:
     crd = created(definition(version(spec={"properties": {"a": {**TEXT, "format": "colour"}}})))
     assert DEFINITIONS.warnings(crd, None) == ['unrecognized format "colour"']
     assert DEFINITIONS.warnings(crd, crd) == []
+
+
+def test_a_spec_that_was_valid_before_is_checked_anew_once_it_has_changed() -> None:
+    crd = created(definition(version(spec={"properties": {"a": WHOLE}})))
+    wrong = deepcopy(crd)
+    wrong["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["a"] = {}
+    words = f"{SPEC}.properties[a].type"
+    for _ in range(2):
+        assert DEFINITIONS.validate(crd) == []
+        assert [fault.field for fault in DEFINITIONS.validate(wrong)] == [words]
+        assert [fault.field for fault in DEFINITIONS.validate_update(wrong, crd)] == [words]
+
+
+def test_formats_are_found_at_every_depth_in_the_order_of_the_schema() -> None:
+    inner = {"properties": {"format": {**TEXT, "format": "first"}}, "type": "object"}
+    shapes = {
+        "a": {"type": "array", "items": inner},
+        "b": {**TEXT, "format": "second"},
+        "c": {**TEXT, "format": "uuid"},
+    }
+    crd = created(definition(version(spec={"properties": shapes})))
+    assert DEFINITIONS.warnings(crd, None) == ['unrecognized format "first"', 'unrecognized format "second"']

@@ -248,3 +248,10 @@ async def test_providing_twice_writes_nothing(tmp_path: Path) -> None:
         await provide_foreign(cluster.api)
         after = {one["metadata"]["name"]: one["metadata"]["resourceVersion"] for one in await cluster.all(DEFINITIONS)}
         assert after == before
+
+
+def test_a_definition_that_one_caller_changes_is_whole_for_the_next() -> None:
+    before = list(definitions())
+    for one in definitions():
+        one["spec"].clear()
+    assert list(definitions()) == before

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+
+import msgspec
 
 from shoal.data.role_lines import rules
 from shoal.embedded.apiserver.bootstrap import controller_roles, people_roles
 from shoal.embedded.apiserver.bootstrap.seed import Seed, seed
-from shoal.embedded.apiserver.resource import Obj
+from shoal.embedded.apiserver.resource import Obj, Ref
 from shoal.embedded.apiserver.security import component_roles
 from shoal.embedded.apiserver.security.aggregation import gathered_rules
 
@@ -23,6 +26,17 @@ _CONTROLLER = "system:controller:"
 
 
 def default_roles() -> Iterator[Seed]:
+    for ref, encoded in _encoded():
+        yield Seed(ref, msgspec.json.decode(encoded))
+
+
+@cache
+def _encoded() -> tuple[tuple[Ref, bytes], ...]:
+    """Kept, since all clusters of a process begin with the same roles; encoded, since each changes its own objects."""
+    return tuple((one.ref, msgspec.json.encode(one.obj)) for one in _made())
+
+
+def _made() -> Iterator[Seed]:
     yield from _cluster_roles()
     bindings = {**people_roles.BINDINGS, **component_roles.BINDINGS}
     for name in controller_roles.ROLES:

@@ -7,6 +7,7 @@ an expression about a field of the wrong type has nothing to say.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from shoal.embedded.apiserver.crds.lists import list_errors
@@ -28,12 +29,15 @@ _NOT_CHECKED = (
 
 
 class Validator:
-    """One schema, ready to be asked. Rules are compiled when the first object with rules comes."""
+    """One schema, ready to be asked. Its rules are looked for and compiled when the first object comes."""
 
     def __init__(self, published: Mapping[str, Any]) -> None:
         self._published = {key: value for key, value in published.items() if key != "x-kubernetes-embedded-resource"}
-        self._has_rules = _has_rules(published)
         self._rules: SchemaRules | None = None
+
+    @cached_property
+    def _has_rules(self) -> bool:
+        return _has_rules(self._published)
 
     def created(self, obj: Obj) -> list[FieldError]:
         faults = value_errors(_content(obj), self._published)
@@ -67,7 +71,7 @@ def _content(obj: Obj) -> Obj:
 
 
 def _has_rules(published: Any) -> bool:
-    if isinstance(published, Mapping):
+    if isinstance(published, dict):
         if published.get("x-kubernetes-validations"):
             return True
         return any(_has_rules(one) for one in published.values())
@@ -87,10 +91,10 @@ def embedded_errors(value: Any, published: Published, path: str = "") -> list[Fi
         others = published.get("additionalProperties")
         for name, held in value.items():
             shape = properties.get(name, others)
-            if isinstance(held, dict | list) and isinstance(shape, Mapping):
+            if isinstance(held, dict | list) and isinstance(shape, dict):
                 below = f"{path}[{name}]" if name not in properties else f"{path}.{name}" if path else name
                 faults += embedded_errors(held, shape, below)
-    elif isinstance(value, list) and isinstance(published.get("items"), Mapping):
+    elif isinstance(value, list) and isinstance(published.get("items"), dict):
         for index, item in enumerate(value):
             if isinstance(item, dict | list):
                 faults += embedded_errors(item, published["items"], f"{path}[{index}]")

@@ -19,7 +19,7 @@ def fill_defaults(value: Any, published: Published) -> None:
         _fill_object(value, published)
     elif isinstance(value, list):
         items = published.get("items")
-        if isinstance(items, Mapping):
+        if isinstance(items, dict):
             for index, item in enumerate(value):
                 if _is_unwanted_null(item, items) and "default" in items:
                     value[index] = deepcopy(items["default"])
@@ -35,7 +35,7 @@ def _fill_object(value: dict[str, Any], published: Published) -> None:
     others: Any = published.get("additionalProperties")
     for name in list(value):
         shape: Any = properties.get(name, others)
-        if not isinstance(shape, Mapping):
+        if not isinstance(shape, dict):
             continue
         if _is_unwanted_null(value[name], shape):
             if "default" not in shape:

@@ -7,13 +7,16 @@ that a server without definitions does not pay at its start.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
+
+import msgspec
 
 from shoal.embedded.apiserver.crds.establish import CLEANUP, add_stored_version, is_established, terminate
 from shoal.embedded.apiserver.field_errors import IMMUTABLE, FieldError, bad_value, required
 from shoal.embedded.apiserver.foreign.provided import is_untouched
 from shoal.embedded.apiserver.names import subdomain_fault
+from shoal.embedded.apiserver.schema.formats import is_known_format
 from shoal.embedded.apiserver.strategy import Strategy
 
 Obj = dict[str, Any]
@@ -66,21 +69,17 @@ class DefinitionStrategy(Strategy):
         add_stored_version(new)
 
     def validate(self, obj: Obj) -> list[FieldError]:
-        from shoal.embedded.apiserver.crds.definition_validation import spec_errors
-
         spec = obj["spec"]
         name = obj.get("metadata", {}).get("name", "")
         faults = []
         wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
         if name != wanted:
             faults.append(bad_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-        return [*faults, *spec_errors(spec), *_stored_errors(obj), *_approval_errors(obj, None)]
+        return [*faults, *_spec_errors(spec), *_stored_errors(obj), *_approval_errors(obj, None)]
 
     def validate_update(self, new: Obj, old: Obj) -> list[FieldError]:
-        from shoal.embedded.apiserver.crds.definition_validation import spec_errors
-
         spec, before = new["spec"], old["spec"]
-        faults = spec_errors(spec)
+        faults = _spec_errors(spec)
         checked = [("spec.group", spec.get("group"), before.get("group"))]
         checked.append(("spec.names.plural", spec["names"].get("plural"), before["names"].get("plural")))
         if is_established(old):
@@ -103,21 +102,45 @@ class DefinitionStrategy(Strategy):
         return [f'unrecognized format "{one}"' for one in found if one not in before]
 
 
-def _formats(value: Any) -> Iterator[str]:
-    """The formats of a schema that are not checked."""
-    from shoal.embedded.apiserver.schema.formats import is_known_format
+_VALID: dict[bytes, None] = {}
+"""Digests of the last specs that had no errors, the oldest first."""
+_MOST_VALID = 1024
 
-    if isinstance(value, Mapping):
+
+def _spec_errors(spec: Obj) -> list[FieldError]:
+    """The errors of a spec. One that has been found valid is not checked again: definitions are large, and clients
+    apply them again without a change."""
+    digest = blake2b(msgspec.json.encode(spec), digest_size=16).digest()
+    if digest in _VALID:
+        return []
+    from shoal.embedded.apiserver.crds.definition_validation import spec_errors
+
+    faults = spec_errors(spec)
+    if not faults:
+        if len(_VALID) >= _MOST_VALID:
+            del _VALID[next(iter(_VALID))]
+        _VALID[digest] = None
+    return faults
+
+
+def _formats(value: Any) -> list[str]:
+    """The formats of a schema that are not checked."""
+    found: list[str] = []
+    _add_formats(value, found)
+    return found
+
+
+def _add_formats(value: Any, found: list[str]) -> None:
+    if isinstance(value, dict):
         for key, held in value.items():
-            if key == "format" and isinstance(held, str) and held and not is_known_format(held):
-                yield held
-            elif key == "additionalPrinterColumns":
-                continue
-            else:
-                yield from _formats(held)
+            if isinstance(held, dict | list):
+                if key != "additionalPrinterColumns":
+                    _add_formats(held, found)
+            elif key == "format" and isinstance(held, str) and held and not is_known_format(held):
+                found.append(held)
     elif isinstance(value, list):
         for one in value:
-            yield from _formats(one)
+            _add_formats(one, found)
 
 
 def _stored_errors(crd: Obj) -> list[FieldError]:

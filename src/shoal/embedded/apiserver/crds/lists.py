@@ -19,7 +19,7 @@ def list_errors(value: Any, published: Published, path: str = "") -> list[FieldE
     if isinstance(value, list):
         faults += _duplicates(value, published, path)
         items = published.get("items")
-        if isinstance(items, Mapping):
+        if isinstance(items, dict):
             for index, item in enumerate(value):
                 if isinstance(item, dict | list):
                     faults += list_errors(item, items, f"{path}[{index}]")
@@ -28,7 +28,7 @@ def list_errors(value: Any, published: Published, path: str = "") -> list[FieldE
         others = published.get("additionalProperties")
         for name, held in value.items():
             shape = properties.get(name, others)
-            if isinstance(held, dict | list) and isinstance(shape, Mapping):
+            if isinstance(held, dict | list) and isinstance(shape, dict):
                 below = f"{path}.{name}" if path else name
                 if name not in properties:
                     below = f"{path}[{name}]"

@@ -90,6 +90,6 @@ def names_a_field(path: str, published: Published) -> bool:
         properties = at.get("properties") or {}
         values = at.get("additionalProperties")
         at = properties.get(plain or quoted, values if not properties else None)
-        if not isinstance(at, Mapping):
+        if not isinstance(at, dict):
             return False
     return True

@@ -87,7 +87,7 @@ class _Run:
 
     def _visit_items(self, new: list[Any], old: Any, published: Published, path: str, *, is_same: bool) -> None:
         items = published.get("items")
-        if not isinstance(items, Mapping):
+        if not isinstance(items, dict):
             return
         before: dict[Any, Any] = {}
         if published.get("x-kubernetes-list-type") == "map" and isinstance(old, list):
@@ -104,7 +104,7 @@ class _Run:
             shape = properties.get(name)
             below = f"{path}.{name}" if path else name
             if shape is None:
-                if not isinstance(others, Mapping):
+                if not isinstance(others, dict):
                     continue
                 shape, below = others, f"{path}[{name}]"
             self.visit(value, before.get(name), shape, below, is_same=is_same)

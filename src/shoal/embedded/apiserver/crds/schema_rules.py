@@ -74,7 +74,7 @@ class SchemaRules:
     def _visit_children(self, published: Published, place: SchemaPosition) -> list[FieldError]:
         faults = []
         others = published.get("additionalProperties")
-        if isinstance(others, Mapping):
+        if isinstance(others, dict):
             card = _times(place.cardinality, published.get("maxProperties"))
             faults += self._visit(others, place.below(".additionalProperties", cardinality=card))
         unrelated = place.unrelated or (place.path if published.get(_MAP_TYPE) == "atomic" else "")
@@ -85,7 +85,7 @@ class SchemaRules:
             step = f".properties[{name}]"
             faults += self._visit(shape, place.below(step, unrelated=unrelated, forbids_defaults=forbids))
         items = published.get("items")
-        if isinstance(items, Mapping):
+        if isinstance(items, dict):
             unrelated = place.unrelated or ("" if published.get(_LIST_TYPE) == "map" else place.path)
             card = _times(place.cardinality, published.get("maxItems"))
             faults += self._visit(items, place.below(".items", unrelated=unrelated, cardinality=card))
@@ -180,7 +180,7 @@ def _extension_errors(published: Published, path: str) -> list[FieldError]:
         if held not in allowed:
             faults.append(not_supported(f"{path}.{key}", held, allowed))
     items = published.get("items")
-    if published.get(_LIST_TYPE) == "set" and isinstance(items, Mapping):
+    if published.get(_LIST_TYPE) == "set" and isinstance(items, dict):
         faults += _set_errors(items, path)
     keys, list_type = published.get(_KEYS) or [], published.get(_LIST_TYPE)
     if keys and list_type != "map":
@@ -189,7 +189,7 @@ def _extension_errors(published: Published, path: str) -> list[FieldError]:
         faults.append(required(where, words) if list_type is None else bad_value(where, list_type, words))
     if list_type == "map":
         faults += _map_errors(published, keys, path)
-    if list_type in ("set", "map") and isinstance(items, Mapping) and items.get("nullable"):
+    if list_type in ("set", "map") and isinstance(items, dict) and items.get("nullable"):
         faults.append(not_allowed(f"{path}.items.nullable", f"cannot be nullable when {_LIST_TYPE} is {list_type}"))
     return faults
 
@@ -208,7 +208,7 @@ def _map_errors(published: Published, keys: list[str], path: str) -> list[FieldE
     if not keys:
         faults.append(required(f"{path}.{_KEYS}", f"must not be empty if {_LIST_TYPE} is map"))
     items = published.get("items")
-    if not isinstance(items, Mapping):
+    if not isinstance(items, dict):
         return [*faults, required(f"{path}.items", f"must have a schema if {_LIST_TYPE} is map")]
     if items.get("type") != "object":
         words = f"must be object if parent array's {_LIST_TYPE} is map"

@@ -116,7 +116,7 @@ def node_of(published: Mapping[str, Any]) -> Schema:
     made.properties = {name: node_of(shape) for name, shape in (published.get("properties") or {}).items()}
     _set_values(made, published.get("additionalProperties"))
     items = published.get("items")
-    if isinstance(items, Mapping):
+    if isinstance(items, dict):
         made.items = node_of(items)
     made.list_type = published.get("x-kubernetes-list-type") or "atomic"
     made.map_keys = tuple(published.get("x-kubernetes-list-map-keys") or ())
@@ -127,7 +127,7 @@ def node_of(published: Mapping[str, Any]) -> Schema:
 
 
 def _set_values(made: Schema, additional: Any) -> None:
-    if isinstance(additional, Mapping):
+    if isinstance(additional, dict):
         made.values = node_of(additional)
     elif additional is True:
         made.keeps_unknown = True

@@ -47,9 +47,9 @@ def children(published: Published, path: str) -> Iterator[tuple[str, Published]]
     """The schemas right below one, outside of conditions, with their paths."""
     for name, shape in (published.get("properties") or {}).items():
         yield f"{path}.properties[{name}]", shape
-    if isinstance(published.get("additionalProperties"), Mapping):
+    if isinstance(published.get("additionalProperties"), dict):
         yield f"{path}.additionalProperties", published["additionalProperties"]
-    if isinstance(published.get("items"), Mapping):
+    if isinstance(published.get("items"), dict):
         yield f"{path}.items", published["items"]
 
 
@@ -98,7 +98,7 @@ def _type_errors(published: Published, path: str, level: str) -> list[FieldError
         faults.append(required(f"{path}.type", _EMPTY_TYPE[level]))
     if level == "root" and kind and kind != "object":
         faults.append(bad_value(f"{path}.type", kind, "must be object at the root"))
-    if kind == "array" and not isinstance(published.get("items"), Mapping):
+    if kind == "array" and not isinstance(published.get("items"), dict):
         faults.append(required(f"{path}.items", "must be specified"))
     return faults
 
@@ -112,7 +112,7 @@ def _metadata_errors(published: Published, path: str, level: str) -> list[FieldE
         if key in properties and properties[key].get("type") != "string"
     ]
     metadata = properties.get("metadata")
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, dict):
         return faults
     where = f"{path}.properties[metadata]"
     if metadata.get("type") != "object":
@@ -138,7 +138,7 @@ def _condition_lists(published: Published, path: str) -> list[FieldError]:
             if key == "anyOf" and published[key] == _INT_OR_STRING_CHOICE:
                 continue
             faults += _condition_errors(one, f"{path}.{key}[{index}]")
-    if isinstance(published.get("not"), Mapping):
+    if isinstance(published.get("not"), dict):
         faults += _condition_errors(published["not"], f"{path}.not")
     return faults
 
@@ -154,7 +154,7 @@ def _condition_errors(condition: Published, path: str) -> list[FieldError]:
         if name == "metadata":
             faults.append(not_allowed(f"{path}.properties[metadata]", "must not be specified in a nested context"))
         faults += _condition_errors(shape, f"{path}.properties[{name}]")
-    if isinstance(condition.get("items"), Mapping):
+    if isinstance(condition.get("items"), dict):
         faults += _condition_errors(condition["items"], f"{path}.items")
     return faults
 
@@ -165,7 +165,7 @@ def _missing(published: Published, path: str) -> list[FieldError]:
     for key in _JUNCTORS:
         for index, one in enumerate(published.get(key) or ()):
             faults += _missing_in(one, published, f"{path}.{key}[{index}]", path)
-    if isinstance(published.get("not"), Mapping):
+    if isinstance(published.get("not"), dict):
         faults += _missing_in(published["not"], published, f"{path}.not", path)
     for below, shape in children(published, path):
         faults += _missing(shape, below)
@@ -179,13 +179,13 @@ def _missing_in(condition: Published, around: Published, path: str, base: str) -
         known = (around.get("properties") or {}).get(name)
         if known is not None:
             faults += _missing_in(shape, known, f"{path}.properties[{name}]", f"{base}.properties[{name}]")
-        elif isinstance(outside, Mapping):
+        elif isinstance(outside, dict):
             faults += _missing_in(shape, outside, f"{path}.properties[{name}]", f"{base}.additionalProperties")
         else:
             words = f"because it is defined in {path}.properties[{name}]"
             faults.append(required(f"{base}.properties[{name}]", words))
-    if isinstance(condition.get("items"), Mapping):
-        if isinstance(around.get("items"), Mapping):
+    if isinstance(condition.get("items"), dict):
+        if isinstance(around.get("items"), dict):
             faults += _missing_in(condition["items"], around["items"], f"{path}.items", f"{base}.items")
         else:
             faults.append(required(f"{base}.items", f"because it is defined in {path}.items"))

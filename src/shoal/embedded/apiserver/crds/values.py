@@ -195,7 +195,7 @@ def _enum_errors(value: Any, published: Published, path: str) -> list[FieldError
 def _list_errors(value: list[Any], published: Published, path: str, old: Any) -> list[FieldError]:
     faults = []
     items = published.get("items")
-    if isinstance(items, Mapping):
+    if isinstance(items, dict):
         before = _items_before(published, old)
         for index, item in enumerate(value):
             keys = item_keys(item, published) if before else None
@@ -229,7 +229,7 @@ def _object_errors(value: dict[str, Any], published: Published, path: str, old: 
     before = old if isinstance(old, dict) else {}
     for name, held in value.items():
         shape = properties.get(name, others)
-        if isinstance(shape, Mapping):
+        if isinstance(shape, dict):
             faults += value_errors(held, shape, _below(path, name), before.get(name, _ABSENT))
     faults += [required(_below(path, name)) for name in published.get("required") or () if name not in value]
     return faults

@@ -7,8 +7,12 @@ installation of the project itself replaces them; existing definitions are not o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
+
+import msgspec
 
 from shoal.embedded.apiserver.foreign.notation import field_name, is_required, schema
 from shoal.embedded.apiserver.foreign.provided import LABEL
@@ -21,16 +25,34 @@ _APPROVED = "api-approved.kubernetes.io"
 
 def tables() -> Iterator[tuple[str, Table]]:
     """Each with the name of its file, in the order of these."""
-    folder = files("shoal.embedded.apiserver.foreign") / "kinds"
-    for file in sorted(folder.iterdir(), key=lambda one: one.name):
-        if file.name.endswith(".yaml"):
-            yield file.name, read_table(file.name, file.read_text(encoding="utf-8"))
+    for name in _names_of_files():
+        yield name, _table(name)
 
 
 def definitions() -> Iterator[Obj]:
     """All of them, made one by one: together they are large."""
-    for file, table in tables():
-        yield from definitions_of(file, table)
+    for name in _names_of_files():
+        for encoded in _encoded_definitions(name):
+            yield msgspec.json.decode(encoded)
+
+
+def _folder() -> Traversable:
+    return files("shoal.embedded.apiserver.foreign") / "kinds"
+
+
+@cache
+def _names_of_files() -> tuple[str, ...]:
+    return tuple(sorted(one.name for one in _folder().iterdir() if one.name.endswith(".yaml")))
+
+
+def _table(name: str) -> Table:
+    return read_table(name, (_folder() / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _encoded_definitions(name: str) -> tuple[bytes, ...]:
+    """Those of a file. Encoded they are small enough to be kept, and quickly read where clusters come and go."""
+    return tuple(msgspec.json.encode(one) for one in definitions_of(name, _table(name)))
 
 
 def definitions_of(file: str, table: Table) -> Iterator[Obj]:
