@@ -268,7 +268,7 @@ def test_a_process_that_only_records_says_that_it_changes_nothing() -> None:
         (["--web-proxy", "10.0.0.1"], "--web-proxy: needs an address of the pages; give --web-address"),
         (["--web-address", "8090"], "--web-address: is not an address; write HOST:PORT"),
         (["--web-address", "127.0.0.1:0", "--web-tls-cert-file", "a"], "--web-tls-key-file: is missing; give"),
-        (["--web-address", "127.0.0.1:0", "--web-proxy", "front"], "--web-proxy: front is neither an address nor"),
+        (["--web-address", "127.0.0.1:0", "--web-proxy", "front"], '--web-proxy: "front" is neither an address nor'),
     ],
 )
 def test_pages_that_cannot_be_served_are_refused_before_the_start(
