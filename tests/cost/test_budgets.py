@@ -7,10 +7,10 @@ from decimal import Decimal
 import msgspec
 import pytest
 
+from shoal.api.cost_budgets import SpentBudget
 from shoal.cost.budgets import MonthSpending, budget_lines, forecast
 from shoal.cost.prices.price_file import read_price_file
 from shoal.cost.statement import CostRow
-from shoal.engine.cost_budgets import SpentBudget
 from shoal.units.calendar_windows import HOUR_MS, TimeWindow, day_starts, month_window, zone_of
 from shoal.units.errors import UserError
 from shoal.units.money import cents

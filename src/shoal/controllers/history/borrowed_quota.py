@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from shoal.api.cost_budgets import queue_of_pod
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, KAI_QUEUES, VOLCANO_QUEUES, WORKLOADS
 from shoal.client.informer import Informer
@@ -20,7 +21,6 @@ from shoal.client.kind import Kind
 from shoal.client.served import Served
 from shoal.cost.borrowing import BorrowedTime, QuotaHolder, borrowed_parts
 from shoal.cost.records import Holding
-from shoal.engine.cost_budgets import queue_of_pod
 from shoal.store.history.pod_rows import RecordedPod
 from shoal.store.history.quota_rows import WorkloadQuota, kai_quota, nominal_of, read_workload, volcano_quota
 

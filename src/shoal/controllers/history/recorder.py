@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from shoal.api.cost_budgets import team_of
 from shoal.api.meta import Namespace
 from shoal.client.context import Context
 from shoal.client.item import Item
@@ -27,7 +28,6 @@ from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
 from shoal.controllers.history.created_pods import CreatedPodJudge
 from shoal.cost.records import FULL_SHARE, Holder, Holding, Machine, Span, Wait
-from shoal.engine.cost_budgets import team_of
 from shoal.policy.admission_rules.past import CreatedPods
 from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shoal.api.conditions import find_condition
+from shoal.api.cost_budgets import owner_of, queue_of_pod
 from shoal.api.kueue import Workload
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
-from shoal.engine.cost_budgets import owner_of, queue_of_pod
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Evict, Place

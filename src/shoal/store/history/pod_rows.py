@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 
 from shoal.api.conditions import Condition, find_condition
+from shoal.api.cost_budgets import queue_label, team_of
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodClaimStatus, PodSpec
 from shoal.api.pod_phases import TERMINAL_PHASES
@@ -29,7 +30,6 @@ from shoal.devices.names import (
     GPU_MEMORY_PERCENT,
     OWN_DEVICES,
 )
-from shoal.engine.cost_budgets import queue_label, team_of
 from shoal.engine.device_demand import FULL_MILLI, MigTiles, demand_per_device
 from shoal.engine.device_notation import devices_of_pod
 from shoal.engine.from_api.membership import group_of

@@ -10,8 +10,8 @@ from decimal import Decimal
 
 import msgspec
 
+from shoal.api.cost_budgets import ENFORCEMENTS, team_label
 from shoal.cost.prices.price_file import Budget, PriceFile
-from shoal.engine.cost_budgets import ENFORCEMENTS, team_label
 from shoal.policy.tenants.labels import BUDGET, BUDGET_ENFORCED
 from shoal.units.money import MoneyError, money
 

@@ -7,14 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-from shoal.api.budget_report import BudgetReport, ReportedBudget, check_budget_report
-from shoal.engine.cost_budgets import (
+from shoal.api.budget_report import BudgetKind, BudgetReport, Enforcement, ReportedBudget, check_budget_report
+from shoal.api.cost_budgets import (
     NO_BUDGETS,
     VALID_S,
-    BudgetKind,
     BudgetOwner,
     CostBudgets,
-    Enforcement,
     SpentBudget,
     owner_of,
     queue_of_pod,
