@@ -52,6 +52,12 @@ def budgets(*found: SpentBudget, computed_s: float = NOW_S, resets_s: float = RE
         pytest.param(budget("1200", subject=("team", "blue")), False, id="the budget of another team"),
         pytest.param(budget("1200", subject=("namespace", "red-train")), True, id="the budget of the namespace"),
         pytest.param(budget("1200", subject=("queue", "gpu")), True, id="the budget of the queue"),
+        pytest.param(
+            budget("1200", subject=("queue", "red-train/gpu")), True, id="the budget of the queue of the namespace"
+        ),
+        pytest.param(
+            budget("1200", subject=("queue", "lab/gpu")), False, id="the queue of that name of another namespace"
+        ),
         pytest.param(budget("1200", subject=("namespace", "red")), False, id="a namespace with the name of the team"),
     ],
 )

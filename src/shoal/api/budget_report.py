@@ -16,6 +16,7 @@ from shoal.api.wire import ApiStruct, Timestamp
 from shoal.units.errors import UserError, Where
 
 BudgetKind = Literal["team", "namespace", "queue"]
+BUDGET_KINDS: tuple[BudgetKind, ...] = ("team", "namespace", "queue")
 Enforcement = Literal["", "spent", "forecast"]
 REPORT_VERSION, REPORT_KIND = "config.shoal.dev/v1alpha1", "BudgetReport"
 CONFIG_MAP, CONFIG_KEY = "shoal-budgets", "budgets.json"

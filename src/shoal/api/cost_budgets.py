@@ -104,6 +104,7 @@ class CostBudgets:
         keys: tuple[tuple[BudgetKind, str], ...] = (
             ("team", owner.team),
             ("namespace", owner.namespace),
+            ("queue", f"{owner.namespace}/{owner.queue}"),
             ("queue", owner.queue),
         )
         for key in keys:

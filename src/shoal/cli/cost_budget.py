@@ -45,11 +45,12 @@ def budget(source: CostSource, shown: BudgetShown) -> None:
 
 
 def _lines(facts: CostFacts) -> list[BudgetLine]:
-    from shoal.cost.budgets import MonthSpending, budget_lines
-    from shoal.cost.statement import dimension, statement
+    from shoal.api.budget_report import BUDGET_KINDS
+    from shoal.cost.budgets import MonthSpending, budget_groups, budget_lines
+    from shoal.cost.statement import statement
 
     records = facts.records(by_day=True)
     curves, period = facts.curves(records), facts.period(by_day=True)
-    rows = {kind: statement(records, curves, period, dimension(kind)) for kind in ("team", "namespace", "queue")}
+    rows = {kind: statement(records, curves, period, budget_groups(kind)) for kind in BUDGET_KINDS}
     month = MonthSpending(period.days, facts.window.end_ms, facts.month_end_ms(), (), facts.since_ms)
     return budget_lines(facts.file.budgets, rows, month)

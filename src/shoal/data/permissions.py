@@ -356,7 +356,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} resourceclaims,resourceslices {_DRA}",
         # Which part of what pods hold is borrowed, and whose work was preempted.
         f"{READ} clusterqueues,workloads {_KUEUE}",
-        f"{READ} queues @scheduling.run.ai,scheduling.volcano.sh",
+        f"{READ} podgroups,queues @scheduling.run.ai,scheduling.volcano.sh",
     ),
 }
 """By part of `shoal run`, in the whole cluster."""

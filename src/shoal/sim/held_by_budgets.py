@@ -33,7 +33,7 @@ def held_by_budgets(
     }
     running = {event.who.group for event in events if isinstance(event, PodBound) and event.who.group}
     schedulers = {placed.value.metadata.key: placed.value.spec.scheduler_name for placed in world.waiting}
-    groups = {event.group.name: event.group.queue for event in events if isinstance(event, GroupSeen)}
+    groups = {event.group.name: event.group.budget_queue for event in events if isinstance(event, GroupSeen)}
     found: dict[str, HeldPod] = {}
     for event in _concerned(events, running, world.queued):
         traits = event.who.traits

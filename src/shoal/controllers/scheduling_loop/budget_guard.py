@@ -145,7 +145,7 @@ class BudgetGuard:
             return ""
         cluster = self._scheduling.cluster
         gang = cluster.gangs.find(event.who.group) if event.who.group else None
-        of_group = gang.facts.queue if gang is not None and gang.facts is not None else ""
+        of_group = gang.facts.budget_queue if gang is not None and gang.facts is not None else ""
         queue = queue_of_pod(view.scheduler, dict(traits.labels), of_group)
         owner = owner_of(cluster.namespaces.get(traits.namespace, {}), traits.namespace, queue)
         found = budgets.refusal(owner, now_s)

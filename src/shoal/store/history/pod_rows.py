@@ -129,7 +129,7 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str], teams: Coll
         pod=meta.name,
         namespace=meta.namespace,
         job=job,
-        gang=_gang(pod),
+        gang=group_key(pod).partition("/")[2],
         queue=queue_label(pod.spec.scheduler_name, meta.labels),
         team=team_of(namespace_labels, meta.labels, meta.namespace, teams),
         labels=tuple(labels[:_MOST_LABELS]),
@@ -287,9 +287,10 @@ def _limited(one: DeviceShare, limit: int) -> DeviceShare:
     return one if limit >= one.share else DeviceShare(one.device, limit, one.part)
 
 
-def _gang(pod: RecordedPod) -> str:
+def group_key(pod: RecordedPod) -> str:
+    """Of its gang, as namespace/name; empty for a pod of none."""
     try:
-        return group_of(Pod(metadata=pod.metadata, spec=pod.spec), Where()).partition("/")[2]
+        return group_of(Pod(metadata=pod.metadata, spec=pod.spec), Where())
     except UserError:
         return ""
 
