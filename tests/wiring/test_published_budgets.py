@@ -103,6 +103,10 @@ async def test_without_an_enforced_budget_nothing_is_written(tmp_path: Path) -> 
         await cluster.until(lambda: bool(found.figures.budgets))
         with pytest.raises(NotFoundError):
             await cluster.get(CONFIG_MAPS, "shoal-budgets", SPACE)
+        # As an installer creates it.
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "shoal-budgets", "namespace": SPACE}})
+        await cluster.pass_time(700)
+        assert "data" not in await cluster.get(CONFIG_MAPS, "shoal-budgets", SPACE)
 
 
 @virtual

@@ -392,9 +392,12 @@ ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coor
 """In the lease's namespace: of several processes one works."""
 
 BESIDE_LEASE: dict[str, tuple[str, ...]] = {
-    "history": ("create configmaps", "get,patch configmaps =shoal-budgets"),
+    "history": ("get,patch configmaps =shoal-budgets",),
 }
 """By part, in the namespace of the lease."""
+
+CONFIG_MAPS_BESIDE_LEASE: dict[str, tuple[str, ...]] = {"history": ("shoal-budgets",)}
+"""By part, what is created with the roles, without content: a right to create cannot be limited to a name."""
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
