@@ -17,6 +17,7 @@ from shoal.store.history.ledger import Ledger
 from shoal.store.history.sample_reader import SampleReader
 from shoal.store.history.samples import Retention, Samples
 from shoal.store.history.tables import Tables
+from shoal.store.history.team_budgets import TeamBudgetRows
 from shoal.store.history.use_rows import use_key
 from shoal.units.calendar_windows import rfc3339
 
@@ -38,6 +39,7 @@ class UsageHistory:
         self.measured: SampleReader = self.samples if reader is None else reader(self.ledger)
         self.alerts = AlertRows(tables)
         self.created = CreatedRows(tables)
+        self.team_budgets = TeamBudgetRows(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""
