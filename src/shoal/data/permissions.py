@@ -121,6 +121,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         *FACTS,
         # For the series of kube-state-metrics, where they are served.
         f"{READ} resourcequotas",
+        f"{READ} horizontalpodautoscalers @autoscaling",
+        f"{READ} cronjobs @batch",
         "create pods/binding",
         "create pods/eviction",
         "delete pods",
