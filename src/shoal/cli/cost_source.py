@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from shoal.cost.price_curves import PriceCurve
-    from shoal.cost.prices.machine_prices import UnknownPrice
+    from shoal.cost.prices.machine_prices import MachineKey, UnknownPrice
     from shoal.cost.prices.price_file import PriceFile
     from shoal.cost.records import Machine, Records, Wait
     from shoal.cost.report import PriceBasis
@@ -152,7 +152,7 @@ class CostFacts:
         missing = missing_note(self.missing)
         return [*([missing] if missing else []), *self.history.notes(self.window.start_ms, _now_ms())]
 
-    def _watts(self, machines: tuple[Machine, ...]) -> dict[str, Decimal]:
+    def _watts(self, machines: tuple[Machine, ...]) -> dict[MachineKey, Decimal]:
         return self.history.measured_watts(machines, self.window.start_ms, self.window.end_ms)
 
 
