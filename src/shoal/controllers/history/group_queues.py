@@ -21,12 +21,12 @@ from shoal.client.served import Served
 _GROUPS = {KAI_QUEUES: KAI_POD_GROUPS, VOLCANO_QUEUES: VOLCANO_POD_GROUPS}
 
 
-class _GroupSpec(ApiStruct, frozen=True):
+class _QueuedGroupSpec(ApiStruct, frozen=True):
     queue: str = ""
 
 
-class _Group(ApiStruct, frozen=True):
-    spec: _GroupSpec = _GroupSpec()
+class _QueuedGroup(ApiStruct, frozen=True):
+    spec: _QueuedGroupSpec = _QueuedGroupSpec()
 
 
 class GroupQueues:
@@ -52,7 +52,7 @@ class GroupQueues:
         key = f"{item.namespace}/{item.name}"
         had = queues.pop(key, "")
         try:
-            named = "" if after is None else after.read(_Group).spec.queue
+            named = "" if after is None else after.read(_QueuedGroup).spec.queue
         except msgspec.DecodeError:
             # A group of another form is in no queue, for the schedulers too.
             named = ""

@@ -51,8 +51,8 @@ _IS_DEVICE_PATH: Final = (
 _PATH_PARTS: Final = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
 _NO_HOST_DEVICES: Final = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_IS_DEVICE_PATH}))"
 _HAS_PART: Final = (
-    f"variables.annotations[?'gpu-fraction'].orValue('').matches('^({FRACTION.pattern})$')"
-    f" || variables.annotations[?'gpu-memory'].orValue('').matches('^({MEMORY.pattern})$')"
+    f"variables.annotations[?'gpu-fraction'].orValue('').matches('^({FRACTION})$')"
+    f" || variables.annotations[?'gpu-memory'].orValue('').matches('^({MEMORY})$')"
 )
 _NO_RUNTIME_CLASS: Final = (
     "!variables.pod.?runtimeClassName.orValue('').startsWith('nvidia') || variables.gpus"

@@ -14,17 +14,17 @@ from shoal.telemetry.kube_state.series import Family, Labels, add, add_all, comm
 _VALUES = ("true", "false", "unknown")
 
 
-class _Target(ApiStruct, frozen=True):
+class _ScaledTarget(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
     name: str = ""
 
 
-class _Name(ApiStruct, frozen=True):
+class _MetricName(ApiStruct, frozen=True):
     name: str = ""
 
 
-class _Amounts(ApiStruct, frozen=True):
+class _MetricAmounts(ApiStruct, frozen=True):
     """What a metric should have, or has."""
 
     value: Any = None
@@ -32,34 +32,34 @@ class _Amounts(ApiStruct, frozen=True):
     average_utilization: int | None = None
 
 
-class _Source(ApiStruct, frozen=True):
+class _MetricSource(ApiStruct, frozen=True):
     """Of all types; each has some of the fields."""
 
     name: str = ""
-    metric: _Name = _Name()
-    target: _Amounts = _Amounts()
-    current: _Amounts = _Amounts()
+    metric: _MetricName = _MetricName()
+    target: _MetricAmounts = _MetricAmounts()
+    current: _MetricAmounts = _MetricAmounts()
 
 
-class _Metric(ApiStruct, frozen=True):
-    resource: _Source | None = None
-    container_resource: _Source | None = None
-    pods: _Source | None = None
-    object: _Source | None = None
-    external: _Source | None = None
+class _ScalingMetric(ApiStruct, frozen=True):
+    resource: _MetricSource | None = None
+    container_resource: _MetricSource | None = None
+    pods: _MetricSource | None = None
+    object: _MetricSource | None = None
+    external: _MetricSource | None = None
 
 
 class _ShownSpec(ApiStruct, frozen=True):
-    scale_target_ref: _Target = _Target()
+    scale_target_ref: _ScaledTarget = _ScaledTarget()
     min_replicas: int = 1
     max_replicas: int = 0
-    metrics: tuple[_Metric, ...] = ()
+    metrics: tuple[_ScalingMetric, ...] = ()
 
 
 class _ShownStatus(ApiStruct, frozen=True):
     current_replicas: int = 0
     desired_replicas: int = 0
-    current_metrics: tuple[_Metric, ...] | None = None
+    current_metrics: tuple[_ScalingMetric, ...] | None = None
     """API servers write null here."""
     conditions: tuple[Condition, ...] = ()
 
@@ -104,7 +104,7 @@ def autoscaler_series(item: Item) -> Family:
     return found
 
 
-def _values(metric: _Metric, *, is_target: bool) -> Iterator[tuple[Labels, float]]:
+def _values(metric: _ScalingMetric, *, is_target: bool) -> Iterator[tuple[Labels, float]]:
     for source in (metric.resource, metric.container_resource, metric.pods, metric.object, metric.external):
         if source is None:
             continue

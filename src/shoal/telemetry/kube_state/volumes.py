@@ -15,23 +15,23 @@ from shoal.telemetry.kube_state.series import Family, add, amounts, exported
 _PHASES = ("Pending", "Available", "Bound", "Released", "Failed")
 
 
-class _Driver(ApiStruct, frozen=True):
+class _VolumeDriver(ApiStruct, frozen=True):
     driver: str = ""
     volume_handle: str = ""
 
 
-class _Server(ApiStruct, frozen=True):
+class _FileServer(ApiStruct, frozen=True):
     server: str = ""
     path: str = ""
 
 
-class _Path(ApiStruct, frozen=True):
+class _HostFolder(ApiStruct, frozen=True):
     path: str = ""
     fs_type: str = ""
     type: str = ""
 
 
-class _ClaimRef(ApiStruct, frozen=True):
+class _VolumeClaim(ApiStruct, frozen=True):
     name: str = ""
     namespace: str = ""
 
@@ -41,11 +41,11 @@ class _ShownSpec(ApiStruct, frozen=True):
     storage_class_name: str = ""
     volume_mode: str = ""
     persistent_volume_reclaim_policy: str = ""
-    claim_ref: _ClaimRef | None = None
-    csi: _Driver = _Driver()
-    nfs: _Server = _Server()
-    local: _Path = _Path()
-    host_path: _Path = _Path()
+    claim_ref: _VolumeClaim | None = None
+    csi: _VolumeDriver = _VolumeDriver()
+    nfs: _FileServer = _FileServer()
+    local: _HostFolder = _HostFolder()
+    host_path: _HostFolder = _HostFolder()
 
 
 class _ShownStatus(ApiStruct, frozen=True):
