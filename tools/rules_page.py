@@ -100,6 +100,8 @@ def _where(rule: Rule) -> Iterator[str]:
         yield f"advice on {_named(kinds)}"
     if rule.place:
         yield _PLACES[rule.place]
+    if rule.is_off_by_default:
+        yield "off unless the rule itself is set"
 
 
 def _named(kinds: tuple[GroupKind, ...]) -> str:

@@ -51,7 +51,7 @@ def comparable(obj: Obj) -> Obj:
     meta = {**obj["metadata"], "labels": {**obj["metadata"]["labels"]}}
     assert meta["labels"].pop(MANAGED_BY) in ("Helm", "shoal")
     found = {**obj, "metadata": meta}
-    if obj["kind"] == "ConfigMap":
+    if obj["kind"] == "ConfigMap" and "data" in obj:
         found["data"] = {name: list(yaml_values(text)) for name, text in obj["data"].items()}
     if obj["kind"] == "Deployment":
         template = obj["spec"]["template"]

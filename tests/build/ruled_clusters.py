@@ -17,7 +17,7 @@ from build.live_schedulers import LiveScheduler
 from build.small_clusters import START_S, SmallCluster
 from shoal.client.clock import LoopClock
 from shoal.client.item import Obj
-from shoal.client.kind import CLUSTER_ROLES, DEFINITIONS, NAMESPACES, SERVICE_ACCOUNTS, Kind
+from shoal.client.kind import CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, NAMESPACES, SERVICE_ACCOUNTS, Kind
 from shoal.client.port import Api, Patch
 from shoal.client.refusals import ForbiddenError
 from shoal.controllers.gatekeeping.installer import gatekeeping_controller
@@ -42,6 +42,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         NAMESPACES,
+        CONFIG_MAPS,
         SERVICE_ACCOUNTS,
         CLUSTER_ROLES,
         Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", is_namespaced=False),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -20,6 +21,7 @@ from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.sample_blocks import METRICS
 from shoal.store.history.samples import DeviceSample
+from shoal.store.history.team_budgets import BudgetedNamespace
 from shoal.units.calendar_windows import HOUR_MS
 
 START = 1_793_232_000_000
@@ -239,6 +241,23 @@ def test_budgets_of_the_month_are_compared_with_what_was_spent(costs: Costs) -> 
     out, _ = costs.read()
     assert [line.split()[-2:] for line in out.splitlines()[1:]] == [["exceeded", "no"], ["kept", "no"]]
     assert main(["cost", "budget", *arguments, "--window", "7d"]) == 2
+
+
+def test_the_budgets_of_teams_are_shown_beside_those_of_the_price_file(costs: Costs, tmp_path: Path) -> None:
+    folder = tmp_path / "history"
+    shutil.copytree(costs.folder, folder)
+    arguments = ["--history", str(folder), "--prices", str(costs.prices)]
+    history = open_history(folder)
+    annotations = {"shoal.dev/budget-per-month": "700", "shoal.dev/budget-enforced": "spent"}
+    history.team_budgets.write([BudgetedNamespace("lab", {"shoal.dev/team": "red"}, annotations)], START)
+    history.close()
+    assert main(["cost", "budget", *arguments]) == 0
+    (line,) = costs.read()[0].splitlines()[1:]
+    assert all(word in line for word in ("team red", "exceeded", "spent"))
+    with costs.prices.open("a") as file:
+        file.write("budgets:\n- {team: red, perMonth: 100000}\n- {team: blue, perMonth: 100000}\n")
+    assert main(["cost", "budget", *arguments]) == 0
+    assert [line.split()[-2:] for line in costs.read()[0].splitlines()[1:]] == [["kept", "no"], ["kept", "no"]]
 
 
 def test_a_forgotten_namespace_has_no_names_and_its_time_is_not_free(

@@ -137,3 +137,5 @@ def test_the_list_of_rules_says_who_checks_them(capsys: pytest.CaptureFixture[st
     assert rules["UnequalGpus"]["place"] == "policy"
     assert rules["OverQuota"]["place"] == "webhook"
     assert rules["PrivilegedContainer"]["failurePolicy"] == "Fail"
+    # It is for admission alone.
+    assert rules["OverBudget"]["place"] == "webhook"

@@ -24,6 +24,7 @@ from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Wait
 from shoal.policy.alert_states import RuleAlert
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
+from shoal.store.history.team_budgets import BudgetedNamespace
 from shoal.units.calendar_windows import HOUR_MS
 from shoal.units.errors import UserError
 from shoal.views.what_if import Proposal
@@ -99,6 +100,18 @@ async def test_a_tenant_reads_the_budgets_of_its_namespaces_alone(folder: Path) 
         for seen in (None, frozenset({"lab"}))
     ]
     assert subjects == [["team red", "namespace lab", "namespace vault"], ["namespace lab"]]
+
+
+async def test_budgets_of_teams_are_on_the_page_of_those_who_see_all_namespaces(folder: Path) -> None:
+    written = open_history(folder / "history")
+    annotations = {"shoal.dev/budget-per-month": "50"}
+    written.team_budgets.write([BudgetedNamespace("lab", {"shoal.dev/team": "blue"}, annotations)], START)
+    written.close()
+    history = recorded(folder, has_budgets=True)
+    question = CostQuestion("team", "24h")
+    shown = [line.subject for line in (await history.costs(question, None)).budgets]
+    assert shown == ["team red", "namespace lab", "namespace vault", "team blue"]
+    assert [line.subject for line in (await history.costs(question, frozenset({"lab"}))).budgets] == ["namespace lab"]
 
 
 async def test_timelines_have_the_gangs_of_the_viewer(folder: Path) -> None:

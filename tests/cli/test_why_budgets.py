@@ -18,8 +18,8 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> WhyAnswers:
     return WhyAnswers(tmp_path, capsys)
 
 
-def report(enforced: str = "spent") -> Object:
-    budget = {"kind": "team", "name": "red", "perMonth": "1000", "spent": "1204.10", "forecast": "1300"}
+def report(enforced: str = "spent", kind: str = "team", name: str = "red") -> Object:
+    budget = {"kind": kind, "name": name, "perMonth": "1000", "spent": "1204.10", "forecast": "1300"}
     return thing(
         "config.shoal.dev/v1alpha1",
         "BudgetReport",
@@ -64,3 +64,20 @@ def test_without_enforcement_and_for_pods_without_gpus_nothing_waits(told: WhyAn
     assert "OverBudget" not in told("pod/a", report(""), TEAM, nodes, pod("t/a", 1))
     assert "OverBudget" not in told("pod/a", report(), TEAM, nodes, pod("t/a", limits={"cpu": "1"}))
     assert "OverBudget" not in told("pod/a", report(), nodes, pod("t/a", 1))
+
+
+def test_the_queue_of_a_pod_group_of_volcano_has_its_budget(told: WhyAnswers) -> None:
+    group = thing("scheduling.volcano.sh/v1beta1", "PodGroup", "t/g", spec={"minMember": 1, "queue": "batch"})
+    member = pod("t/a", 1, annotations={"scheduling.k8s.io/group-name": "g"}, schedulerName="volcano")
+    nodes = of_cluster(node("n", 8))
+    for name in ("batch", "t/batch"):
+        assert f"The budget of queue {name} is spent" in told(
+            "pod/a", report("spent", "queue", name), nodes, group, member
+        )
+    assert "OverBudget" not in told("pod/a", report("spent", "queue", "other/batch"), nodes, group, member)
+
+
+def test_local_queues_of_one_name_have_budgets_of_their_own(told: WhyAnswers) -> None:
+    nodes = of_cluster(node("n", 8))
+    assert "The budget of queue t/q is spent" in told("job/train", report("spent", "queue", "t/q"), nodes, *queues())
+    assert "OverBudget" not in told("job/train", report("spent", "queue", "u/q"), nodes, *queues())

@@ -7,10 +7,12 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from shoal.cost.budgets import MonthSpending, budget_lines, forecast
+from shoal.api.budget_report import BudgetKind
+from shoal.api.cost_budgets import SpentBudget
+from shoal.cost.budgets import MonthSpending, budget_groups, budget_lines, forecast
 from shoal.cost.prices.price_file import read_price_file
+from shoal.cost.records import Holder, Holding, Machine
 from shoal.cost.statement import CostRow
-from shoal.engine.cost_budgets import SpentBudget
 from shoal.units.calendar_windows import HOUR_MS, TimeWindow, day_starts, month_window, zone_of
 from shoal.units.errors import UserError
 from shoal.units.money import cents
@@ -76,7 +78,7 @@ def test_budgets_are_kept_at_risk_or_exceeded() -> None:
         "f",
     )
     month = _month(11, 10, 0, [0] * 11)
-    rows = {
+    rows: dict[BudgetKind, list[CostRow]] = {
         "team": [CostRow("red", day, "startup", Decimal(10)) for day in range(10)]
         + [CostRow("blue", day, "startup", Decimal(20)) for day in range(10)]
         + [CostRow("green", 0, "startup", Decimal(100)), CostRow("gray", 0, "startup", Decimal("99.996"))],
@@ -101,3 +103,30 @@ def test_budgets_are_kept_at_risk_or_exceeded() -> None:
 def test_a_budget_names_one_subject() -> None:
     with pytest.raises(UserError, match="has to name one of team, namespace, queue"):
         read_price_file({"budgets": [{"perMonth": 1}]}, "f")
+
+
+def test_a_queue_with_its_namespace_is_one_queue_and_a_name_alone_all_that_are_called_so() -> None:
+    group_of = budget_groups("queue")
+    machine = Machine("n", 0)
+    held = [
+        Holding(Holder(name, space, queue=queue), "n", 0) for name, space, queue in (("a", "lab", "q"), ("b", "x", "q"))
+    ]
+    groups = [group_of(one, machine) for one in held]
+    rows = [CostRow(group, 0, "startup", Decimal(amount)) for group, amount in zip(groups, (30, 12), strict=True)]
+    rows.append(CostRow(group_of(None, machine), 0, "unallocated", Decimal(50)))
+    file = read_price_file(
+        {"budgets": [{"queue": name, "perMonth": 100} for name in ("lab/q", "x/q", "q", "y/q")]}, "f"
+    )
+    found = budget_lines(file.budgets, {"queue": rows}, _month(11, 10, 0, [0] * 11))
+    assert [(one.subject, int(one.spent)) for one in found] == [
+        ("queue lab/q", 30),
+        ("queue x/q", 12),
+        ("queue q", 42),
+        ("queue y/q", 0),
+    ]
+
+
+@pytest.mark.parametrize("name", ["/q", "lab/", "a/b/c"])
+def test_a_queue_that_is_neither_a_name_nor_a_namespace_and_a_name_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match=r"budgets\[0\].queue.*is no queue"):
+        read_price_file({"budgets": [{"queue": name, "perMonth": 1}]}, "f")

@@ -117,7 +117,7 @@ def test_measured_power_is_used_where_the_file_gives_no_watts() -> None:
     file = _file(onPremises=[own])
     machine = Machine("n", 0, pool="dc", devices=("a", "b"))
     assert machine_prices([machine], file, TODAY).unknown
-    found = machine_prices([machine], file, TODAY, {"n": Decimal(2000)})
+    found = machine_prices([machine], file, TODAY, {("n", 0): Decimal(2000)})
     assert found.curves()["n"].rate(0) == 2 * (1 + Decimal("0.1"))
     assert per_gpu_hour(file.on_premises[0]) is None
 

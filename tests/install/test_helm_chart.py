@@ -147,7 +147,7 @@ def test_every_option_has_the_effect_that_it_has_in_shoal_install() -> None:
 @pytest.mark.parametrize("text", VALUES.values(), ids=VALUES.keys())
 def test_the_pods_programs_accept_their_configuration_and_arguments_for(text: str, tmp_path: Path) -> None:
     objects = rendered(yaml_value(text) or {})
-    configs = {one["metadata"]["name"]: one["data"] for one in objects if one["kind"] == "ConfigMap"}
+    configs = {one["metadata"]["name"]: one.get("data") or {} for one in objects if one["kind"] == "ConfigMap"}
     pods = [one["spec"]["template"]["spec"] for one in objects if one["kind"] == "Deployment"]
     assert pods
     for pod in pods:

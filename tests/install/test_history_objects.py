@@ -96,7 +96,6 @@ def test_its_account_may_only_read_and_write_events_its_own_lease_and_the_report
         (("events",), ()),
         (("leases",), ()),
         (("leases",), ("shoal-history",)),
-        (("configmaps",), ()),
         (("configmaps",), ("shoal-budgets",)),
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets
 from shoal.api.kueue.probable_mistakes import QUEUE_NAME
 from shoal.api.taints import Taint
 from shoal.policy.advice import AdvisedNode, Obj
@@ -97,6 +98,9 @@ class FakeContext:
 
     def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
         return kind in self._known and self.find(kind, namespace, name) is None
+
+    def cost_budgets(self) -> CostBudgets:
+        return NO_BUDGETS
 
 
 BARE = FakeContext()

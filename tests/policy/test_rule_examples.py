@@ -14,7 +14,7 @@ from shoal.policy import kinds
 from shoal.policy.admission_rules.checks import findings
 from shoal.policy.admission_rules.modes import RuleModes
 from shoal.policy.admission_rules.policies import policy_name
-from shoal.policy.catalogue import declared, faults, reason_of, rules
+from shoal.policy.catalogue import at_admission, declared, faults, reason_of, rules
 from shoal.policy.declarations import Rule
 from shoal.policy.kinds import GroupKind
 from shoal.policy.lint import lint_files
@@ -54,7 +54,8 @@ def warned(rule: Rule, text: str) -> set[str]:
     """The reasons that are found when the objects are created."""
     objects = [with_namespace(plain.obj) for plain in read(rule, text).objects]
     context = looked_up(rule, objects)
-    return {each.rule for obj in objects for each in findings(obj, context, RuleModes())}
+    modes = RuleModes(rules=dict.fromkeys(at_admission(), "warn"))
+    return {each.rule for obj in objects for each in findings(obj, context, modes)}
 
 
 def refused(compiled: CompiledRules, text: Rule, example: str) -> set[str]:

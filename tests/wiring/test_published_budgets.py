@@ -14,13 +14,13 @@ import pytest
 
 from build.small_clusters import START_S, SmallCluster, small_cluster
 from build.virtual_time import virtual
+from shoal.api.cost_budgets import BudgetOwner
 from shoal.client.kind import CONFIG_MAPS, NAMESPACES
 from shoal.client.refusals import NotFoundError
 from shoal.controllers.history.budget_publisher import BudgetPublisher
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.price_file import Budget, MachinePrice, PriceFile
 from shoal.cost.records import DeviceShare, Holder, Holding, Machine
-from shoal.engine.cost_budgets import BudgetOwner
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.watched.cost_budgets import WatchedCostBudgets
@@ -103,6 +103,10 @@ async def test_without_an_enforced_budget_nothing_is_written(tmp_path: Path) -> 
         await cluster.until(lambda: bool(found.figures.budgets))
         with pytest.raises(NotFoundError):
             await cluster.get(CONFIG_MAPS, "shoal-budgets", SPACE)
+        # As an installer creates it.
+        await cluster.create(CONFIG_MAPS, {"metadata": {"name": "shoal-budgets", "namespace": SPACE}})
+        await cluster.pass_time(700)
+        assert "data" not in await cluster.get(CONFIG_MAPS, "shoal-budgets", SPACE)
 
 
 @virtual

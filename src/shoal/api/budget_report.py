@@ -15,6 +15,9 @@ from shoal.api.meta import ObjectMeta
 from shoal.api.wire import ApiStruct, Timestamp
 from shoal.units.errors import UserError, Where
 
+BudgetKind = Literal["team", "namespace", "queue"]
+BUDGET_KINDS: tuple[BudgetKind, ...] = ("team", "namespace", "queue")
+Enforcement = Literal["", "spent", "forecast"]
 REPORT_VERSION, REPORT_KIND = "config.shoal.dev/v1alpha1", "BudgetReport"
 CONFIG_MAP, CONFIG_KEY = "shoal-budgets", "budgets.json"
 _TOO_MUCH = Decimal(10**15)
@@ -22,13 +25,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ReportedBudget(ApiStruct, frozen=True, forbid_unknown_fields=True):
-    kind: Literal["team", "namespace", "queue"]
+    kind: BudgetKind
     name: str
     per_month: Decimal
     spent: Decimal
     forecast: Decimal
     """Of the whole period."""
-    enforced: Literal["", "spent", "forecast"] = ""
+    enforced: Enforcement = ""
 
 
 class BudgetReport(ApiStruct, frozen=True):

@@ -1,4 +1,4 @@
-"""`shoal cost budget`: the budgets of the price file in this month: spent, forecast, and whether they are kept."""
+"""`shoal cost budget`: the budgets of the price file and of Teams in this month, and whether they are kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class BudgetShown:
 
 @with_options
 def budget(source: CostSource, shown: BudgetShown) -> None:
-    """Show the budgets of the price file: what this month has cost, and what it will."""
+    """Show the budgets of the price file and of Teams: what this month has cost, and what it will."""
     from shoal.cli.formats import console, write
     from shoal.views.cost_advice import show_budgets
 
@@ -33,7 +33,7 @@ def budget(source: CostSource, shown: BudgetShown) -> None:
         raise UserError("--window is not for budgets", fix="they are of the month of the last record")
     facts = replace(source, window="month").open()
     if not facts.file.budgets:
-        fix = "write budgets: [{team: NAME, perMonth: AMOUNT}]"
+        fix = "write budgets: [{team: NAME, perMonth: AMOUNT}], or give a team one: shoal tenant apply NAME --budget"
         raise UserError("has no budgets", where=Where(file=str(source.prices or "the price file")), fix=fix)
     found = _lines(facts)
     for note in facts.notes():
@@ -45,11 +45,12 @@ def budget(source: CostSource, shown: BudgetShown) -> None:
 
 
 def _lines(facts: CostFacts) -> list[BudgetLine]:
-    from shoal.cost.budgets import MonthSpending, budget_lines
-    from shoal.cost.statement import dimension, statement
+    from shoal.api.budget_report import BUDGET_KINDS
+    from shoal.cost.budgets import MonthSpending, budget_groups, budget_lines
+    from shoal.cost.statement import statement
 
     records = facts.records(by_day=True)
     curves, period = facts.curves(records), facts.period(by_day=True)
-    rows = {kind: statement(records, curves, period, dimension(kind)) for kind in ("team", "namespace", "queue")}
+    rows = {kind: statement(records, curves, period, budget_groups(kind)) for kind in BUDGET_KINDS}
     month = MonthSpending(period.days, facts.window.end_ms, facts.month_end_ms(), (), facts.since_ms)
     return budget_lines(facts.file.budgets, rows, month)

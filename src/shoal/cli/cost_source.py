@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from shoal.cost.price_curves import PriceCurve
-    from shoal.cost.prices.machine_prices import UnknownPrice
+    from shoal.cost.prices.machine_prices import MachineKey, UnknownPrice
     from shoal.cost.prices.price_file import PriceFile
     from shoal.cost.records import Machine, Records, Wait
     from shoal.cost.report import PriceBasis
@@ -62,13 +62,14 @@ class CostSource(PrometheusOptions):
     def open(self) -> CostFacts:
         """Raises UserError for an option that is wrong and where there is no history."""
         from shoal.store.history.history import read_history
+        from shoal.store.history.team_budgets import with_team_budgets
         from shoal.units.calendar_windows import window_of, zone_of
 
         check_known(self.weights, WEIGHTS, "mode", Where(path="--weights"))
         zone = zone_of(self.time_zone)
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
-        file = price_file(self.prices)
         history = read_history(folder, self.reader())
+        file = with_team_budgets(price_file(self.prices), history.team_budgets.read())
         recorded = history.ledger.recorded_ms()
         now = _now_ms() if recorded is None else recorded
         window = window_of(self.window, now, zone)
@@ -151,7 +152,7 @@ class CostFacts:
         missing = missing_note(self.missing)
         return [*([missing] if missing else []), *self.history.notes(self.window.start_ms, _now_ms())]
 
-    def _watts(self, machines: tuple[Machine, ...]) -> dict[str, Decimal]:
+    def _watts(self, machines: tuple[Machine, ...]) -> dict[MachineKey, Decimal]:
         return self.history.measured_watts(machines, self.window.start_ms, self.window.end_ms)
 
 

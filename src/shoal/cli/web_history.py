@@ -14,12 +14,13 @@ from typing import TypeVar
 import numpy as np
 from msgspec import structs
 
+from shoal.api.budget_report import BUDGET_KINDS
 from shoal.cli.cost_source import CostFacts, CostSource
 from shoal.client.clock import Clock
-from shoal.cost.budgets import BudgetLine, MonthSpending, budget_lines
+from shoal.cost.budgets import BudgetLine, MonthSpending, budget_groups, budget_lines
 from shoal.cost.records import Holding, Records, Wait
 from shoal.cost.report import PriceBasis, cost_report, group_totals
-from shoal.cost.statement import CostRow, dimension, statement
+from shoal.cost.statement import dimension, statement
 from shoal.store.history.recent_series import recent_series
 from shoal.store.history.sample_reader import Series
 from shoal.units.calendar_windows import TimeWindow
@@ -213,9 +214,7 @@ def _budgets(found: RecordedWindow, seen: Namespaces) -> list[BudgetLine]:
     budgets = [one for one in facts.file.budgets if seen is None or one.namespace in seen]
     curves = facts.curves_of(found.records.machines, found.basis)
     period = facts.period(by_day=True)
-    rows: dict[str, list[CostRow]] = {
-        kind: statement(found.records, curves, period, dimension(kind)) for kind in ("team", "namespace", "queue")
-    }
+    rows = {kind: statement(found.records, curves, period, budget_groups(kind)) for kind in BUDGET_KINDS}
     return budget_lines(
         budgets, rows, MonthSpending(period.days, found.window.end_ms, facts.month_end_ms(), (), facts.since_ms)
     )

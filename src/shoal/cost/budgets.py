@@ -12,9 +12,11 @@ from typing import Literal
 
 import msgspec
 
+from shoal.api.budget_report import BudgetKind
 from shoal.cost.prices.machine_prices import UnknownPrice, missing_note
 from shoal.cost.prices.price_file import Budget
-from shoal.cost.statement import CostRow
+from shoal.cost.records import Holding, Machine
+from shoal.cost.statement import CostRow, GroupOf, dimension
 from shoal.units.calendar_windows import TimeWindow, rfc3339
 from shoal.units.money import cents
 
@@ -81,17 +83,26 @@ def forecast(month: MonthSpending) -> Decimal:
     return spent + amount * left / length if length > 0 else spent
 
 
+def budget_groups(kind: BudgetKind) -> GroupOf:
+    """By what the costs of budgets of a kind are grouped. Queues have their namespace, because each has its own."""
+    return _namespaced_queue if kind == "queue" else dimension(kind)
+
+
+def _namespaced_queue(held: Holding | None, _: Machine) -> str:
+    return "" if held is None or not held.holder.queue else f"{held.holder.namespace}/{held.holder.queue}"
+
+
 def budget_lines(
-    budgets: Iterable[Budget], rows_by: Mapping[str, Sequence[CostRow]], month: MonthSpending
+    budgets: Iterable[Budget], rows_by: Mapping[BudgetKind, Sequence[CostRow]], month: MonthSpending
 ) -> list[BudgetLine]:
-    """`rows_by`: rows by day of a statement by `team`, `namespace` and `queue`. `month` has the days; its amounts are
+    """`rows_by`: rows by day of statements by the groups of `budget_groups`. `month` has the days; its amounts are
     replaced by those of each subject."""
     found = []
     for budget in budgets:
         kind, name = budget.subject
         amounts = [Decimal(0)] * len(month.starts_ms)
         for row in rows_by.get(kind, ()):
-            if row.group == name:
+            if row.group == name or (kind == "queue" and row.group.partition("/")[2] == name):
                 amounts[row.day] += row.amount
         of_subject = msgspec.structs.replace(month, amounts=amounts)
         spent, expected = sum(amounts, Decimal(0)), forecast(of_subject)

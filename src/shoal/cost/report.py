@@ -11,7 +11,7 @@ import msgspec
 from shoal.cost.invoices import ADJUSTMENT
 from shoal.cost.node_time import CLASSES
 from shoal.cost.prices.billing import billing
-from shoal.cost.prices.machine_prices import UnknownPrice, machine_prices
+from shoal.cost.prices.machine_prices import MachineKey, UnknownPrice, machine_prices
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Records
 from shoal.cost.statement import CostRow, GroupOf, Period, statement
@@ -31,7 +31,7 @@ class PriceBasis(msgspec.Struct, frozen=True):
     """The price file, for what is asked."""
     today: date
     mode: WeightMode = "model"
-    measured_watts: Mapping[str, Decimal] = {}
+    measured_watts: Mapping[MachineKey, Decimal] = {}
 
 
 class CostReport(msgspec.Struct, frozen=True):

@@ -121,6 +121,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         *FACTS,
         # For the series of kube-state-metrics, where they are served.
         f"{READ} resourcequotas",
+        f"{READ} horizontalpodautoscalers @autoscaling",
+        f"{READ} cronjobs @batch",
         "create pods/binding",
         "create pods/eviction",
         "delete pods",
@@ -356,7 +358,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} resourceclaims,resourceslices {_DRA}",
         # Which part of what pods hold is borrowed, and whose work was preempted.
         f"{READ} clusterqueues,workloads {_KUEUE}",
-        f"{READ} queues @scheduling.run.ai,scheduling.volcano.sh",
+        f"{READ} podgroups,queues @scheduling.run.ai,scheduling.volcano.sh",
     ),
 }
 """By part of `shoal run`, in the whole cluster."""
@@ -395,9 +397,12 @@ ELECTION = ("create leases @coordination.k8s.io", "get,update,watch leases @coor
 """In the lease's namespace: of several processes one works."""
 
 BESIDE_LEASE: dict[str, tuple[str, ...]] = {
-    "history": ("create configmaps", "get,patch configmaps =shoal-budgets"),
+    "history": ("get,patch configmaps =shoal-budgets",),
 }
 """By part, in the namespace of the lease."""
+
+CONFIG_MAPS_BESIDE_LEASE: dict[str, tuple[str, ...]] = {"history": ("shoal-budgets",)}
+"""By part, what is created with the roles, without content: a right to create cannot be limited to a name."""
 
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),

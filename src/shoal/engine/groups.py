@@ -65,6 +65,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """Whether the API server lets no one change the minimum."""
     queue: str = ""
     """The KAI queue in which it is: the fair-share discipline decides about it, and no other step of a cycle."""
+    budget_queue: str = ""
+    """The queue of KAI or Volcano whose cost budget concerns it."""
     node_pool: str = ""
     """The node pool in which the shards of KAI decide about it; empty for the nodes without a label."""
     created_s: float = 0.0

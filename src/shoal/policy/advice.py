@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from shoal.api.cost_budgets import CostBudgets
 from shoal.api.taints import Taint
 from shoal.policy.kinds import GroupKind
 from shoal.units.errors import one_line
@@ -68,4 +69,8 @@ class RuleContext(Protocol):
 
     def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
         """Whether it is certain that the object does not exist."""
+        ...
+
+    def cost_budgets(self) -> CostBudgets:
+        """What the budgets have spent, as far as it is known now."""
         ...

@@ -82,6 +82,8 @@ class Rule(msgspec.Struct, frozen=True):
     links: tuple[str, ...] = ()
     at_admission: Literal["webhook", "warning", ""] = ""
     policy: Policy | None = None
+    is_off_by_default: bool = False
+    """At admission, only a setting that names the rule switches it on, and no setting of all rules."""
 
     @property
     def good(self) -> str:

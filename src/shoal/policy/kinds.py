@@ -68,6 +68,8 @@ NODE_TOPOLOGY = GroupKind("topology.node.k8s.io", "NodeResourceTopology")
 CLUSTER_POLICY = GroupKind("nvidia.com", "ClusterPolicy")
 MISPLACED_CLUSTER_POLICY = GroupKind("config.openshift.io", "ClusterPolicy")
 
+BUDGET_REPORT = GroupKind("config.shoal.dev", "BudgetReport")
+
 WORKLOADS = (JOB, DEPLOYMENT, STATEFUL_SET)
 OPERATED = (
     *TRAINING_JOBS,

@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from shoal.api.budget_report import BudgetReport, check_budget_report
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets, cost_budgets_of
+from shoal.api.decode import convert
 from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.taints import Taint
 from shoal.policy.advice import AdvisedNode, Obj
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.kinds import CLUSTER_WIDE, NODE, PRIORITY_CLASS, GroupKind
+from shoal.policy.kinds import BUDGET_REPORT, CLUSTER_WIDE, NODE, PRIORITY_CLASS, GroupKind
+from shoal.units.errors import UserError, Where
 
 _BUILT_IN = "system-"
 
@@ -60,6 +64,18 @@ class ObjectSet:
         if (namespace, name) in self._kinds.get(kind, {}) or (kind == PRIORITY_CLASS and name.startswith(_BUILT_IN)):
             return False
         return kind in self._complete or namespace in self._namespaces.get(kind, ())
+
+    def cost_budgets(self) -> CostBudgets:
+        """Of the last report among the objects, as of its time."""
+        found = NO_BUDGETS
+        for obj in self.all(BUDGET_REPORT):
+            try:
+                report = convert(obj, BudgetReport, Where())
+                check_budget_report(report, Where())
+            except UserError:
+                continue
+            found = cost_budgets_of(report)
+        return found
 
 
 def kind_of(obj: Obj) -> GroupKind:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shoal.api.budget_report import BudgetReport
+from shoal.api.cost_budgets import cost_budgets_of, owner_of, queue_of_pod
 from shoal.api.decode import Document
 from shoal.api.meta import Namespace
-from shoal.engine.cost_budgets import owner_of, queue_of_pod
 from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound
-from shoal.engine.from_api import cost_budgets_of
 from shoal.engine.queues.reasons import Wait
 from shoal.store.held_pods import HeldPod
 from shoal.store.manifest_cluster import ManifestCluster
@@ -34,7 +33,7 @@ def held_by_budgets(
     }
     running = {event.who.group for event in events if isinstance(event, PodBound) and event.who.group}
     schedulers = {placed.value.metadata.key: placed.value.spec.scheduler_name for placed in world.waiting}
-    groups = {event.group.name: event.group.queue for event in events if isinstance(event, GroupSeen)}
+    groups = {event.group.name: event.group.budget_queue for event in events if isinstance(event, GroupSeen)}
     found: dict[str, HeldPod] = {}
     for event in _concerned(events, running, world.queued):
         traits = event.who.traits

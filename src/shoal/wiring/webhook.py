@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from shoal.api.webhook_rules import OPEN_DOOR, WebhookRules
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES
 from shoal.client.kind import DEFINITIONS, SERVICES
@@ -83,6 +85,7 @@ class WebhookTask:
     def __init__(self, tasks: ProcessTasks, choice: RunChoice, *, is_beside: bool) -> None:
         self._tasks = tasks
         self._rules = choice.own.webhook
+        self._budgets = choice.own.leader_election.resource_namespace
         self._is_beside = is_beside
         self._modes = choice.rule_modes()
         self._context = tasks.context(_NAME, tasks.api)
@@ -122,6 +125,7 @@ class WebhookTask:
         from shoal.controllers.gatekeeping.webhook import Webhook
 
         settings = settings_beside() if self._is_beside else settings_of(self._rules)
+        settings = msgspec.structs.replace(settings, budgets=self._budgets)
         return Webhook(self._context, self._served, settings, self._rules_in_force.holding, self._modes)
 
     def _has_policies(self) -> bool:

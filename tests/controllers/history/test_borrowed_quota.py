@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from build.kai_clusters import QUEUE_LABEL, add_kai_queue, kai_cluster, start_kai
+from build.kai_clusters import GROUP, QUEUE_LABEL, add_kai_queue, kai_cluster, start_kai
 from build.live_schedulers import add_node, is_bound, pod
 from build.queue_admission import (
     POD_SET_LABEL,
@@ -18,7 +18,7 @@ from build.queue_admission import (
 from build.recorders import RecorderRun
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
-from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, LOCAL_QUEUES, WORKLOADS
+from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, KAI_POD_GROUPS, LOCAL_QUEUES, VOLCANO_POD_GROUPS, WORKLOADS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
 from shoal.client.port import Deletion
@@ -30,6 +30,7 @@ from shoal.store.history.memory_tables import MemoryTables
 from shoal.units.calendar_windows import TimeWindow
 
 GPU = "nvidia.com/gpu"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 HALF = PPM // 2
 
 
@@ -210,3 +211,24 @@ async def test_a_pod_that_only_names_a_workload_or_a_local_queue_is_neither_of_i
         await cluster.pass_time(60)
         found = recorded.holdings()
         assert (found["real-0"].is_preempted, found["named"].is_preempted) == (True, False)
+
+
+@virtual
+async def test_the_queue_of_a_pod_is_that_of_its_group_of_volcano_or_kai(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path, "volcano") as cluster:
+        await add_ready_node(cluster)
+        recorded = Recorded(cluster)
+        groups = ((VOLCANO_POD_GROUPS, VOLCANO_GROUP, "volcano"), (KAI_POD_GROUPS, GROUP, "kai-scheduler"))
+        for kind, key, scheduler in groups:
+            name = f"of-{scheduler}"
+            body = pod(
+                name, gpus=1, labels={QUEUE_LABEL: "said", "volcano.sh/queue-name": "said"}, annotations={key: "g"}
+            )
+            body["spec"] |= {"schedulerName": scheduler, "nodeName": "n1"}
+            await cluster.create(PODS, body)
+            await cluster.pass_time(15)
+            assert recorded.holdings()[name].holder.queue == "said"
+            # Its group comes later than the pod, as the recorder may see it.
+            await cluster.create(kind, {"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": f"q-{scheduler}"}})
+            await cluster.pass_time(15)
+            assert recorded.holdings()[name].holder.queue == f"q-{scheduler}"

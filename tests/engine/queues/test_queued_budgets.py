@@ -7,7 +7,8 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from build.queues import admitted, cluster_queue, queues, workload
-from shoal.engine.cost_budgets import VALID_S, BudgetKind, CostBudgets, SpentBudget
+from shoal.api.budget_report import BudgetKind
+from shoal.api.cost_budgets import VALID_S, CostBudgets, SpentBudget
 from shoal.engine.queues.kueue import Kueue
 from shoal.engine.queues.reasons import Wait
 

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
+import pytest
+
+from shoal.api.meta import ObjectMeta
 from shoal.cost.prices.price_file import Budget, PriceFile
-from shoal.store.history.team_budgets import BudgetedNamespace, with_team_budgets
+from shoal.store.history.file_tables import open_for_writing
+from shoal.store.history.history import UsageHistory
+from shoal.store.history.memory_tables import MemoryTables
+from shoal.store.history.team_budgets import BudgetedNamespace, budgeted, with_team_budgets
+
+
+@pytest.fixture(params=["memory", "file"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UsageHistory]:
+    found = UsageHistory(MemoryTables() if request.param == "memory" else open_for_writing(tmp_path))
+    yield found
+    found.close()
 
 
 def namespace(name: str, team: str, amount: str, enforced: str = "") -> BudgetedNamespace:
@@ -39,3 +54,23 @@ def test_an_annotation_of_another_form_and_a_namespace_without_team_are_no_budge
     ]
     assert budgets(PriceFile(), *odd) == []
     assert budgets(PriceFile(), namespace("a", "red", "9", "always")) == [("red", "9", "")]
+
+
+def test_the_history_has_the_budgets_that_namespaces_have_now(history: UsageHistory) -> None:
+    first, second = namespace("a", "red", "100"), namespace("b", "blue", "5", "spent")
+    assert history.team_budgets.read() == []
+    history.team_budgets.write([first, second], 1000)
+    assert history.team_budgets.read() == [first, second]
+    raised = namespace("b", "blue", "9", "spent")
+    history.team_budgets.write([raised], 2000)
+    assert history.team_budgets.read() == [raised]
+    # What is deleted of a namespace includes its budget.
+    history.forget("b")
+    assert history.team_budgets.read() == []
+
+
+def test_of_a_namespace_only_its_team_and_its_budget_are_kept() -> None:
+    labels = {"shoal.dev/team": "red", "owner": "ann"}
+    annotations = {"shoal.dev/budget-per-month": "7", "note": "private"}
+    found = budgeted([ObjectMeta("a", labels=labels, annotations=annotations), ObjectMeta("b", labels=labels)])
+    assert found == [namespace("a", "red", "7")]

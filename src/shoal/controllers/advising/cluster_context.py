@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets
 from shoal.api.partial import PartialNode
 from shoal.client.context import Context
 from shoal.client.informer import Informer
@@ -43,6 +44,10 @@ class ClusterContext:
             # If the server does not know the kind, there is no such object.
             return RESOURCES[kind].kind in self._served.missing()
         return followed.is_synced and followed.get(namespace, name) is None
+
+    def cost_budgets(self) -> CostBudgets:
+        """Budgets are checked when an object is created only; what waits for one has the reason in its conditions."""
+        return NO_BUDGETS
 
     def _followed(self, named: GroupKind) -> Informer | None:
         """The cache of the kind in the version that is served, if there is one."""

@@ -6,9 +6,11 @@ as missing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets
 from shoal.api.partial import LabeledMeta, MetadataOf, PartialNode
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import LOCAL_QUEUES, WORKLOAD_PRIORITY_CLASSES
@@ -30,6 +32,7 @@ from shoal.client.served import Served
 from shoal.policy import kinds
 from shoal.policy.advice import AdvisedNode
 from shoal.policy.kinds import GroupKind
+from shoal.store.watched.cost_budgets import WatchedCostBudgets
 
 _KEPT: Final[Mapping[GroupKind, Kind]] = {
     kinds.NAMESPACE: NAMESPACES,
@@ -48,7 +51,9 @@ _SERVED_PERHAPS: Final[Mapping[GroupKind, Kind]] = {
 class RuleLookups:
     """Implements the lookups of rules."""
 
-    def __init__(self, context: Context, served: Served) -> None:
+    def __init__(self, context: Context, served: Served, budgets: str = "") -> None:
+        """`budgets`: the namespace of the report of what budgets have spent; without it no budget is known."""
+        self._budgets = WatchedCostBudgets(context, budgets) if budgets else None
         self._context = context
         self._served = served
         self._node = Seen(PartialNode)
@@ -63,7 +68,10 @@ class RuleLookups:
 
     async def run(self) -> None:
         """Until cancelled."""
-        await self._config_maps.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._config_maps.run())
+            if self._budgets is not None:
+                group.create_task(self._budgets.run())
 
     def nodes(self) -> Iterable[AdvisedNode]:
         for item in self._context.informers.of(NODES):
@@ -81,6 +89,11 @@ class RuleLookups:
     def lacks(self, kind: GroupKind, namespace: str, name: str) -> bool:
         informer = self._informer(kind)
         return informer is not None and informer.is_synced and informer.get(namespace, name) is None
+
+    def cost_budgets(self) -> CostBudgets:
+        """None once the report is out of date."""
+        found = NO_BUDGETS if self._budgets is None else self._budgets.now
+        return found if self._context.clock.seconds() < found.until_s else NO_BUDGETS
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         """All namespaces with their labels."""

@@ -72,6 +72,8 @@ class WebhookSettings(msgspec.Struct, frozen=True):
     date: Callable[[], datetime] = machine_date
     folder: Path | None = None
     """Where another program renews the certificate."""
+    budgets: str = ""
+    """The namespace of the report of what cost budgets have spent."""
 
 
 class Webhook:
@@ -90,7 +92,7 @@ class Webhook:
         self._settings = settings
         self._rules = rules
         self._modes = modes
-        self._lookups = None if modes is None else RuleLookups(context, served)
+        self._lookups = None if modes is None else RuleLookups(context, served, settings.budgets)
         address = settings.address
         hosts = (*settings.names, *address.hosts())
         self._certs: WebhookCertSecret | WebhookCertFolder = (

@@ -12,16 +12,17 @@ from typing import NamedTuple
 
 import msgspec
 
+from shoal.api.cost_budgets import queue_of_pod
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, KAI_QUEUES, VOLCANO_QUEUES, WORKLOADS
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import Kind
 from shoal.client.served import Served
+from shoal.controllers.history.group_queues import GroupQueues
 from shoal.cost.borrowing import BorrowedTime, QuotaHolder, borrowed_parts
 from shoal.cost.records import Holding
-from shoal.engine.cost_budgets import queue_of_pod
-from shoal.store.history.pod_rows import RecordedPod
+from shoal.store.history.pod_rows import RecordedPod, group_key
 from shoal.store.history.quota_rows import WorkloadQuota, kai_quota, nominal_of, read_workload, volcano_quota
 
 _log = logging.getLogger("shoal.history")
@@ -42,7 +43,11 @@ class _PodOwner(NamedTuple):
     queues: Mapping[Kind, str]
     """The queues of KAI and Volcano that its labels name."""
     queue: str
-    """The queue that decides about it, where it is of no Workload."""
+    """The queue that decides about it by its labels, where it is of no Workload."""
+    kinds: tuple[Kind, ...]
+    """The kinds of queues that its scheduler knows."""
+    group: str
+    """The key of its PodGroup, where it has one."""
 
 
 class BorrowedQuota:
@@ -58,8 +63,9 @@ class BorrowedQuota:
         self._others: dict[Kind, dict[str, int]] = {}
         self._times: dict[str, BorrowedTime] = {}
         self._is_stale = False
-        self._is_following = served is not None
+        self._groups: GroupQueues | None = None
         if served is not None:
+            self._groups = GroupQueues(context, served, self._group_changed)
             served.when_there(WORKLOADS, self._follow(self._workload_changed), WORKLOADS._replace(version="v1beta1"))
             older = CLUSTER_QUEUES._replace(version="v1beta1")
             served.when_there(CLUSTER_QUEUES, self._follow(self._queue_changed), older)
@@ -73,24 +79,21 @@ class BorrowedQuota:
             owner, named = pod.metadata.controller(), pod.metadata.annotations.get(_ANNOTATION)
             key = f"{pod.metadata.namespace}/{named}" if named else ""
             scheduler, labels = pod.spec.scheduler_name, pod.metadata.labels
-            queues = {
-                kind: labels[label]
-                for kind, label, _ in _OTHERS
-                if labels.get(label) and _SCHEDULERS.get(scheduler, kind) == kind
-            }
-            queue = queue_of_pod(scheduler, labels)
-            self._pods[uid] = _PodOwner(key, "" if owner is None else owner.uid, queues, queue)
+            kinds = tuple(kind for kind, _, _ in _OTHERS if _SCHEDULERS.get(scheduler, kind) == kind)
+            queues = {kind: labels[label] for kind, label, _ in _OTHERS if labels.get(label) and kind in kinds}
+            queue, controller = queue_of_pod(scheduler, labels), "" if owner is None else owner.uid
+            self._pods[uid] = _PodOwner(key, controller, queues, queue, kinds, group_key(pod))
             self._is_stale = True
 
     def queue_of(self, uid: str, named: str) -> str:
         """The queue of the budgets that pay for a pod. `named`: the one that its labels name, where Workloads are not
         followed."""
-        if not self._is_following:
+        if self._groups is None:
             return named
         found, pod = self._workloads.get(self._workload_of(uid)), self._pods.get(uid)
         if found is not None and found.local_queue:
             return found.local_queue
-        return "" if pod is None else pod.queue
+        return "" if pod is None else self._queue_of_group(pod) or pod.queue
 
     def resume(self, uid: str, held: Holding, until_ms: int) -> None:
         """A row of an earlier recorder, which wrote it until then."""
@@ -152,18 +155,32 @@ class BorrowedQuota:
                     found[uid] = part
         for kind, _, _ in _OTHERS:
             if queues := self._others.get(kind):
-                of_pods = {uid: pod.queues[kind] for uid, pod in self._pods.items() if kind in pod.queues}
+                of_pods = {uid: self._queue_in(kind, pod) for uid, pod in self._pods.items()}
                 found |= _device_parts(holdings, queues, of_pods)
         return found
 
     def _other_queues(self, holdings: Mapping[str, Holding]) -> dict[str, str]:
-        """The queues of pods whose Workloads were seen later than they."""
+        """The queues of pods whose Workloads or groups were seen later than they."""
         found: dict[str, str] = {}
         for uid, held in holdings.items():
-            workload = self._workloads.get(self._workload_of(uid))
-            if workload is not None and workload.local_queue not in ("", held.holder.queue):
-                found[uid] = workload.local_queue
+            workload, pod = self._workloads.get(self._workload_of(uid)), self._pods.get(uid)
+            queue = "" if workload is None else workload.local_queue
+            if not queue and pod is not None:
+                queue = self._queue_of_group(pod)
+            if queue not in ("", held.holder.queue):
+                found[uid] = queue
         return found
+
+    def _queue_in(self, kind: Kind, pod: _PodOwner) -> str:
+        of_group = self._groups.queue(kind, pod.group) if self._groups is not None and kind in pod.kinds else ""
+        return of_group or pod.queues.get(kind, "")
+
+    def _queue_of_group(self, pod: _PodOwner) -> str:
+        groups = self._groups
+        return "" if groups is None else next(filter(None, (groups.queue(kind, pod.group) for kind in pod.kinds)), "")
+
+    def _group_changed(self) -> None:
+        self._is_stale = True
 
     def _workload_of(self, uid: str) -> str:
         """Empty for a pod of no Workload, and until the Workload was seen. Users write the annotations of their pods:

@@ -14,8 +14,8 @@ from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Patch
-from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.units.errors import ShoalError
+from shoal.client.refusals import AlreadyExistsError, ForbiddenError, NotFoundError
+from shoal.units.errors import ShoalError, UserError, Where
 
 _log = logging.getLogger("shoal.cost")
 
@@ -30,7 +30,7 @@ class BudgetPublisher:
     async def publish(self, report: BudgetReport) -> None:
         """A failure is logged once, and the next report is written again."""
         is_enforced = any(one.enforced for one in report.budgets)
-        if not (is_enforced or self._has_written) and await self._is_absent():
+        if not (is_enforced or self._has_written) and await self._has_no_report():
             return
         try:
             await self._write({CONFIG_KEY: to_json(report).decode()})
@@ -41,12 +41,13 @@ class BudgetPublisher:
         else:
             self._has_written, self._fault = True, ""
 
-    async def _is_absent(self) -> bool:
+    async def _has_no_report(self) -> bool:
+        """The installer creates the ConfigMap without content."""
         try:
-            await self._api.get(CONFIG_MAPS, self._namespace, CONFIG_MAP)
+            found = await self._api.get(CONFIG_MAPS, self._namespace, CONFIG_MAP)
         except ShoalError:
             return True
-        return False
+        return CONFIG_KEY not in (found.obj().get("data") or {})
 
     async def _write(self, data: dict[str, str]) -> None:
         try:
@@ -55,5 +56,10 @@ class BudgetPublisher:
             meta: Obj = {"name": CONFIG_MAP, "namespace": self._namespace}
             try:
                 await self._api.create(CONFIG_MAPS, {"metadata": meta, "data": data})
+            except ForbiddenError as error:
+                # `shoal install`, the chart and `shoal permissions` create it, so that the process needs no such right.
+                where = Where(obj=f"ConfigMap {self._namespace}/{CONFIG_MAP}")
+                fix = f"kubectl -n {self._namespace} create configmap {CONFIG_MAP}"
+                raise UserError("not found, and may not be created", where=where, fix=fix) from error
             except AlreadyExistsError:
                 await self._api.patch(CONFIG_MAPS, self._namespace, CONFIG_MAP, Patch("merge", {"data": data}))

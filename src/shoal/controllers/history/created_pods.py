@@ -1,4 +1,4 @@
-"""Tells which admission rules a pod broke when it was created, for `shoal policy preview --window`.
+"""Counts new pods, and the admission rules that each broke when it was created, for `shoal policy preview --window`.
 
 Only the nodes and the labels of the namespace are looked up, which the recorder watches anyway. Pods of one workload
 with the same spec are judged once in an hour: a gang has hundreds.
@@ -6,6 +6,7 @@ with the same spec are judged once in an hour: a gang has hundreds.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -26,6 +27,7 @@ from shoal.policy.kinds import GroupKind
 from shoal.policy.object_set import ObjectSet
 from shoal.store.history.pod_rows import RecordedPod
 
+_log = logging.getLogger("shoal.history")
 _OWN_NAMES = re.compile(rb'"(?:nodeName|hostname)":"[^"]*"|kube-api-access-[a-z0-9]{5}')
 """What differs between the pods of one template."""
 _MOST_KNOWN = 1024
@@ -89,3 +91,39 @@ class CreatedPodJudge:
 
     def _judged(self, item: Item) -> tuple[str, ...]:
         return broken_rules({"apiVersion": "v1", "kind": "Pod", **item.obj()}, self._objects)
+
+
+class CreatedPodCounter:
+    """Pods are counted once, also by a recorder that starts again."""
+
+    def __init__(self, context: Context) -> None:
+        self._judge = CreatedPodJudge(context)
+        self.counted: list[CreatedPods] = []
+        """Not stored yet."""
+        self._seen: set[str] = set()
+        """By uid."""
+        self._since_ms = -1
+
+    def resume(self, until_ms: int) -> None:
+        """Pods that were created until then were counted by an earlier recorder."""
+        self._since_ms = until_ms
+
+    def count(self, item: Item, pod: RecordedPod, holder: Holder) -> None:
+        if item.uid in self._seen:
+            return
+        self._seen.add(item.uid)
+        try:
+            found = self._judge.read(item, pod, holder, self._since_ms)
+        except Exception:  # noqa: BLE001 - a rule that fails for an unusual pod must not end the record of devices
+            _log.exception("pod %s/%s is not judged by the admission rules", item.namespace, item.name)
+            return
+        if found is not None:
+            self.counted.append(found)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone."""
+        self._seen.discard(uid)
+
+    def stored(self) -> None:
+        """What was counted until now."""
+        self.counted.clear()

@@ -11,31 +11,27 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from shoal.api.meta import Namespace
 from shoal.client.context import Context
 from shoal.client.item import Item
 from shoal.client.kind import NAMESPACES, NODES, PODS
 from shoal.client.served import Served
 from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
-from shoal.controllers.history.created_pods import CreatedPodJudge
-from shoal.cost.records import FULL_SHARE, Holder, Holding, Machine, Span, Wait
-from shoal.engine.cost_budgets import team_of
-from shoal.policy.admission_rules.past import CreatedPods
+from shoal.controllers.history.created_pods import CreatedPodCounter
+from shoal.controllers.history.recorded_namespaces import RecordedNamespaces
+from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
 from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.node_rows import NodeDeviceNames, read_node
 from shoal.store.history.pod_rows import (
     RecordedPod,
-    holder_of,
     holding_of,
     merged,
     read_pod,
@@ -95,22 +91,14 @@ class HistoryRecorder:
         self._waits: dict[str, Wait] = {}
         self._taken: dict[str, dict[str, int]] = {}
         """Node -> device -> the shares that pods hold."""
-        self._judge = CreatedPodJudge(context)
-        self._created: list[CreatedPods] = []
-        """Not stored yet."""
-        self._counted: set[str] = set()
-        """The uids of pods whose creation is recorded."""
-        self._counted_ms = -1
-        """Pods that were created until then were counted by an earlier recorder."""
+        self._created = CreatedPodCounter(context)
         self._compacted_s = 0.0
         self._has_ended = False
         self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
         self._borrowed = BorrowedQuota(context, served)
-        self._teams: Counter[str] = Counter()
-        """Those of namespaces."""
+        self._namespaces = RecordedNamespaces(context)
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
-        context.informers.of(NAMESPACES).on_change(self._namespace_changed)
 
     async def run(self) -> None:
         informers = self._context.informers
@@ -150,6 +138,8 @@ class HistoryRecorder:
             self._read_pod(self._dirty.pop(uid), changes, now)
         is_done = not self._dirty and not self._gone
         if is_done:
+            if (budgets := self._namespaces.changed_budgets()) is not None:
+                self._history.team_budgets.write(budgets, now)
             for uid, held in list(self._borrowed.changed(self._holdings, now, is_new=bool(changes.holdings))):
                 self._holdings[uid] = changes.holdings[uid] = held
         if is_done or changes.machines or changes.holdings or changes.waits:
@@ -158,8 +148,8 @@ class HistoryRecorder:
                 changes.recorded_ms = self._history.ledger.recorded_ms() or now
             with self._history.tables.transaction():
                 self._history.ledger.write(changes)
-                self._history.created.add(self._created)
-            self._created.clear()
+                self._history.created.add(self._created.counted)
+            self._created.stored()
         self._compact(now)
         return is_done
 
@@ -265,9 +255,9 @@ class HistoryRecorder:
         if before is not None:
             holder = before.holder
         else:
-            holder = self._holder(pod)
+            holder = self._namespaces.holder(pod)
             holder = msgspec.structs.replace(holder, queue=self._borrowed.queue_of(item.uid, holder.queue))
-        self._count(item, pod, holder)
+        self._created.count(item, pod, holder)
         self._read_wait(item.uid, pod, changes, now)
         if not pod.spec.node_name or (pod.is_finished and before is None and self._is_stored("holding", item.uid)):
             return
@@ -296,7 +286,7 @@ class HistoryRecorder:
         before = self._waits.get(uid)
         if before is None and (uid in self._holdings or self._is_stored("wait", uid)):
             return
-        holder = before.holder if before is not None else self._holder(pod)
+        holder = before.holder if before is not None else self._namespaces.holder(pod)
         found = wait_of(pod, holder, now)
         if found is None:
             return
@@ -310,22 +300,9 @@ class HistoryRecorder:
         if found != before:
             changes.waits[uid] = found
 
-    def _count(self, item: Item, pod: RecordedPod, holder: Holder) -> None:
-        """Judge a new pod by the admission rules."""
-        if item.uid in self._counted:
-            return
-        self._counted.add(item.uid)
-        try:
-            found = self._judge.read(item, pod, holder, self._counted_ms)
-        except Exception:  # noqa: BLE001 - a rule that fails for an unusual pod must not end the record of devices
-            _log.exception("pod %s/%s is not judged by the admission rules", item.namespace, item.name)
-            return
-        if found is not None:
-            self._created.append(found)
-
     def _end_pod(self, gone: _Gone, changes: LedgerChanges) -> None:
         uid = gone.item.uid
-        self._counted.discard(uid)
+        self._created.forget(uid)
         held = self._holdings.pop(uid, None)
         if held is not None:
             _take(self._taken.get(held.machine, {}), held, -1)
@@ -350,7 +327,7 @@ class HistoryRecorder:
         found = ledger.open()
         if until is None:
             return
-        self._counted_ms = until
+        self._created.resume(until)
         pods, nodes = ({item.uid for item in self._context.informers.of(kind)} for kind in (PODS, NODES))
         changes = LedgerChanges(now)
         if now - until >= _SHORTEST_GAP_MS:
@@ -381,19 +358,6 @@ class HistoryRecorder:
         if abs(now / 1000 - self._compacted_s) >= _COMPACTED_S:
             self._compacted_s = now / 1000
             self._history.samples.compact(now)
-
-    def _holder(self, pod: RecordedPod) -> Holder:
-        return holder_of(pod, self._namespace_labels(pod.metadata.namespace), self._teams)
-
-    def _namespace_changed(self, before: Item | None, after: Item | None) -> None:
-        for item, count in ((before, -1), (after, 1)):
-            if item is not None:
-                self._teams[team_of(item.read(Namespace).metadata.labels, {}, item.name)] += count
-        self._teams = +self._teams
-
-    def _namespace_labels(self, name: str) -> Mapping[str, str]:
-        item = self._context.informers.of(NAMESPACES).get("", name)
-        return {} if item is None else item.read(Namespace).metadata.labels
 
     def _now_ms(self) -> int:
         return int(self._context.clock.seconds()) * 1000

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shoal.api.conditions import find_condition
+from shoal.api.cost_budgets import owner_of, queue_of_pod
 from shoal.api.kueue import Workload
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
-from shoal.engine.cost_budgets import owner_of, queue_of_pod
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
 from shoal.engine.gang_members import Gang
 from shoal.engine.plan import Evict, Place
@@ -145,7 +145,7 @@ class BudgetGuard:
             return ""
         cluster = self._scheduling.cluster
         gang = cluster.gangs.find(event.who.group) if event.who.group else None
-        of_group = gang.facts.queue if gang is not None and gang.facts is not None else ""
+        of_group = gang.facts.budget_queue if gang is not None and gang.facts is not None else ""
         queue = queue_of_pod(view.scheduler, dict(traits.labels), of_group)
         owner = owner_of(cluster.namespaces.get(traits.namespace, {}), traits.namespace, queue)
         found = budgets.refusal(owner, now_s)

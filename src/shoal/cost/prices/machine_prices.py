@@ -73,9 +73,9 @@ def machine_prices(
     machines: Iterable[Machine],
     file: PriceFile,
     today: date,
-    measured_watts: Mapping[str, Decimal] | None = None,
+    measured_watts: Mapping[MachineKey, Decimal] | None = None,
 ) -> MachinePrices:
-    """`measured_watts`: the mean power of a machine by its name, for own machines without watts in the file."""
+    """`measured_watts`: the mean power of a machine, for own machines without watts in the file."""
     found: dict[MachineKey, Rates] = {}
     unknown: dict[tuple[str, bool], UnknownPrice] = {}
     names: dict[tuple[str, bool], list[str]] = {}
@@ -151,7 +151,7 @@ def decision_rate(machine: Machine, list_rate: Decimal, *, is_committed: bool) -
     return Decimal(0) if is_committed or machine.capacity == "reserved" else list_rate
 
 
-def _rates(machine: Machine, file: PriceFile, watts: Mapping[str, Decimal]) -> tuple[Rates, str]:
+def _rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, Decimal]) -> tuple[Rates, str]:
     own = next((one for one in file.on_premises if _is_of(one, machine)), None)
     sources: list[Rates] = [
         [(_since(one.from_ms), one.per_hour) for one in file.machines if one.node and one.node == machine.name],
@@ -212,8 +212,8 @@ def _is_of(own: OnPremises, machine: Machine) -> bool:
     return own.model == machine.model or (asked is not None and asked == known)
 
 
-def _measured(machine: Machine, watts: Mapping[str, Decimal]) -> Decimal | None:
-    found = watts.get(machine.name)
+def _measured(machine: Machine, watts: Mapping[MachineKey, Decimal]) -> Decimal | None:
+    found = watts.get(machine_key(machine))
     return None if found is None else found / max(1, len(machine.devices))
 
 

@@ -6,6 +6,7 @@ has always held. Unknown fields are refused, because a misspelt field would be a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -98,6 +99,7 @@ class Budget(Entry, frozen=True, kw_only=True):
     team: str = ""
     namespace: str = ""
     queue: str = ""
+    """`namespace/name`: the queue of that namespace; a name alone: all queues that are called so."""
     enforce: Literal["", "spent", "forecast"] = ""
     """Whether new work waits once the budget is spent, or is expected to be exceeded."""
 
@@ -140,6 +142,7 @@ _KEYS = {
     "budgets": ("team", "namespace", "queue"),
 }
 _CURRENCY_LETTERS = 3
+_QUEUE = re.compile("[^/]+/[^/]+")
 
 
 def read_price_file(document: Any, file: str) -> PriceFile:
@@ -178,6 +181,9 @@ def _entry(name: str, given: Any, where: Where) -> Any:
         raise UserError("must be at least 1", where=where.with_path(f"{where.path}.count"))
     if isinstance(found, Reservation) and found.upfront and (found.from_ms is None or found.until_ms is None):
         raise UserError("has an upfront price without from and until", where=where, fix="write when it begins and ends")
+    if isinstance(found, Budget) and "/" in found.queue and not _QUEUE.fullmatch(found.queue):
+        fix = "write namespace/name, or the name alone for all queues that are called so"
+        raise UserError(f"{excerpt(found.queue)} is no queue", where=where.key("queue"), fix=fix)
     if isinstance(found, OnPremises) and found.years <= 0:
         raise UserError("must be more than 0", where=where.with_path(f"{where.path}.years"))
     return read

@@ -7,7 +7,6 @@ impossible; every complaint names the object and the field, and the reader of th
 
 from shoal.engine.device_notation import GPU, MOST_GPUS
 from shoal.engine.from_api.budgets import budget_facts_of
-from shoal.engine.from_api.cost_budgets import cost_budgets_of
 from shoal.engine.from_api.gang_objects import GangReader, check_kai_part, volcano_part
 from shoal.engine.from_api.held import ids_of_nodes, positions_of_pods
 from shoal.engine.from_api.hyper_tree import HyperTree
@@ -30,7 +29,6 @@ __all__ = [
     "ask_of_pod",
     "budget_facts_of",
     "check_kai_part",
-    "cost_budgets_of",
     "daemon_set_ask",
     "ids_of_nodes",
     "least_of_label",

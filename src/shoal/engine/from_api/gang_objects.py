@@ -48,6 +48,7 @@ class GangReader:
             requirement=self._topologies.volcano_requirement(spec.network_topology, here.below("networkTopology")),
             priority=self._priority(spec.priority_class_name, here) if self.knows_class(group) else None,
             is_preemptible=group.metadata.annotations.get(PREEMPTABLE_KEY, "").lower() != "false",
+            budget_queue=spec.queue,
         )
 
     def knows_class(self, group: VolcanoPodGroup) -> bool:
@@ -83,6 +84,7 @@ class GangReader:
             priority=priority,
             is_preemptible=is_preemptible,
             queue=spec.queue,
+            budget_queue=spec.queue,
             node_pool=group.metadata.labels.get(NODE_POOL_LABEL, ""),
             created_s=created.timestamp() if (created := group.metadata.creation_timestamp) is not None else 0.0,
             stale_since_s=_moment_s(group.metadata.annotations.get(STALE_ANNOTATION, "")),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.engine.cost_budgets import NO_BUDGETS, CostBudgets, OverBudget, owner_of
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets, OverBudget, owner_of
 from shoal.engine.queues.admission_checks import AdmissionCheckFacts
 from shoal.engine.queues.clusterqueue import AdmittedWorkload, ClusterQueue
 from shoal.engine.queues.cohort_tree_builder import grown, sum_all

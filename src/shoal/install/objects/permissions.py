@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.data.permissions import (
     BESIDE_LEASE,
+    CONFIG_MAPS_BESIDE_LEASE,
     ELECTION,
     ELECTION_NAMESPACE,
     EVERY_PART,
@@ -53,8 +54,7 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
     namespace, lease = grant.election
     found += _inside(namespace, "shoal-election", _about(ELECTION, lease), grant)
     for part in parts:
-        if part in BESIDE_LEASE:
-            found += _inside(namespace, f"shoal-{part}-reports", BESIDE_LEASE[part], grant)
+        found += _beside_lease(part, namespace, f"shoal-{part}", grant)
         if part in IN_NAMESPACE:
             found += _inside(grant.namespace, f"shoal-{part}", IN_NAMESPACE[part], grant)
     return found
@@ -69,7 +69,7 @@ def own_permissions(part: str, account: str, namespace: str) -> list[Obj]:
         _object("v1", "ServiceAccount", account, namespace),
         *_cluster_wide(account, (*EVERY_PART, *PARTS[part]), grant),
         *inside,
-        *(_inside(ELECTION_NAMESPACE, f"{account}-reports", BESIDE_LEASE[part], grant) if part in BESIDE_LEASE else ()),
+        *_beside_lease(part, ELECTION_NAMESPACE, account, grant),
         *_inside(ELECTION_NAMESPACE, f"{account}-election", _about(ELECTION, account), grant),
     ]
 
@@ -96,6 +96,14 @@ def _other_rules(role: Obj) -> list[Obj]:
 
 def _about(lines: tuple[str, ...], lease: str) -> tuple[str, ...]:
     return tuple(line.replace(f"={ACCOUNT}", f"={lease}") for line in lines)
+
+
+def _beside_lease(part: str, namespace: str, name: str, grant: RoleSubjects) -> Iterator[Obj]:
+    """The ConfigMaps have no data, so that applying them again keeps what the part has written."""
+    if part in BESIDE_LEASE:
+        yield from _inside(namespace, f"{name}-reports", BESIDE_LEASE[part], grant)
+    for config_map in CONFIG_MAPS_BESIDE_LEASE.get(part, ()):
+        yield _object("v1", "ConfigMap", config_map, namespace)
 
 
 def _cluster_wide(name: str, lines: tuple[str, ...], grant: RoleSubjects) -> Iterator[Obj]:

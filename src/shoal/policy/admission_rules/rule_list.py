@@ -26,6 +26,6 @@ def listed_rules() -> list[ListedRule]:
     for reason, place in at_admission().items():
         rule = rules()[reason]
         failure = "Ignore" if rule.policy is None else failure_policy(rule.policy)
-        fault = faults()[reason] if rule.policy is None else rule.fault
+        fault = rule.fault if rule.policy is not None else faults().get(reason, rule.fault)
         found.append(ListedRule(rule.id, reason, rule.severity, place, failure, fault, rule.effect))
     return found

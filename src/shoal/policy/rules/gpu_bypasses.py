@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from shoal.policy.admission_rules.pod_expressions import listed
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, CheckOptions, PodCheck, Policy, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
-from shoal.policy.gpu_pods import all_containers, asks_gpus
+from shoal.policy.gpu_pods import FRACTION, MEMORY, all_containers, has_devices
 from shoal.policy.kinds import WITH_PODS
 from shoal.policy.pod_templates import GPU, PodTemplateView, gpus_of, pod_templates
 
@@ -30,9 +29,6 @@ NO_DEVICES: Final = ("", "none", "void")
 CDI_PREFIX: Final = "cdi.k8s.io/"
 DEVICE_MOUNTS: Final = "/var/run/nvidia-container-devices"
 
-# Values of annotations that ask for a part of a GPU: more than none, and at most one.
-_FRACTION = re.compile(r"0?[.]0*[1-9][0-9]*|1([.]0*)?")
-_MEMORY = re.compile(r"0*[1-9][0-9]*")
 _REMOVED: Final = f"leave it out, and request {GPU}"
 _DEVICES: Final = "/dev/nvidia"
 _IS_VARIABLE: Final = f"e.?name.orValue('') == '{VARIABLE}'"
@@ -55,8 +51,8 @@ _IS_DEVICE_PATH: Final = (
 _PATH_PARTS: Final = "v.?hostPath.?path.orValue('-').split('/').filter(s, !(s in ['', '.']))"
 _NO_HOST_DEVICES: Final = f"variables.pod.?volumes.orValue([]).all(v, ![{_PATH_PARTS}].exists(p, {_IS_DEVICE_PATH}))"
 _HAS_PART: Final = (
-    f"variables.annotations[?'gpu-fraction'].orValue('').matches('^({_FRACTION.pattern})$')"
-    f" || variables.annotations[?'gpu-memory'].orValue('').matches('^({_MEMORY.pattern})$')"
+    f"variables.annotations[?'gpu-fraction'].orValue('').matches('^({FRACTION})$')"
+    f" || variables.annotations[?'gpu-memory'].orValue('').matches('^({MEMORY})$')"
 )
 _NO_RUNTIME_CLASS: Final = (
     "!variables.pod.?runtimeClassName.orValue('').startsWith('nvidia') || variables.gpus"
@@ -144,7 +140,7 @@ def unrequested_devices(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                     _REMOVED,
                 )
         is_nvidia = str(template.spec.get("runtimeClassName") or "").startswith("nvidia")
-        if is_nvidia and not _has_devices(template) and not _hides_devices(template):
+        if is_nvidia and not has_devices(template) and not _hides_devices(template):
             fix = f"request {GPU}, or set NVIDIA_VISIBLE_DEVICES to none in each container"
             yield Advice("GpuWithoutRequest", f"{template.path}.runtimeClassName", RUNTIME, fix)
 
@@ -160,14 +156,6 @@ def has_device_files(path: str) -> bool:
         case ["dev", folder, *_]:
             return folder.startswith("nvidia") or folder in DEVICE_FOLDERS
     return False
-
-
-def _has_devices(template: PodTemplateView) -> bool:
-    """Claims do not count: the pod does not say what they claim, and a network card gives no right to GPUs. Devices of
-    a claim are added whatever NVIDIA_VISIBLE_DEVICES is."""
-    fraction, memory = (template.annotations.get(name) for name in ("gpu-fraction", "gpu-memory"))
-    is_part = isinstance(fraction, str) and _FRACTION.fullmatch(fraction)
-    return asks_gpus(template) or bool(is_part) or (isinstance(memory, str) and bool(_MEMORY.fullmatch(memory)))
 
 
 def _hides_devices(template: PodTemplateView) -> bool:

@@ -20,6 +20,7 @@ import msgspec
 from shoal.cost.allocation_request import AllocationRequest, read_request
 from shoal.cost.allocations import Sees, allocations
 from shoal.cost.cost_settings import CostSettings
+from shoal.cost.prices.machine_prices import MachineKey
 from shoal.cost.records import Records
 from shoal.cost.report import PriceBasis
 from shoal.store.history.history import ReaderOf, read_history
@@ -28,7 +29,7 @@ from shoal.store.history.history import ReaderOf, read_history
 class WindowRecords(msgspec.Struct, frozen=True):
     request: AllocationRequest
     records: Records
-    watts: dict[str, Decimal]
+    watts: dict[MachineKey, Decimal]
     notes: list[str]
     settings: CostSettings
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from shoal.api.cost_budgets import team_of
 from shoal.client.item import Item
 from shoal.cost.records import DeviceShare, Holding, Machine, Span, Wait
-from shoal.engine.cost_budgets import team_of
 from shoal.store.history.covered_time import Coverage, coverage, distinct_events, end_of, gaps_left, joined
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.ledger import LedgerChanges, OpenRows

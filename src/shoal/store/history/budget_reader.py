@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from shoal.api.budget_report import BudgetReport, ReportedBudget
-from shoal.cost.budgets import BudgetLine, MonthBudgets, MonthSpending, budget_lines
+from shoal.api.budget_report import BUDGET_KINDS, BudgetReport, ReportedBudget
+from shoal.cost.budgets import BudgetLine, MonthBudgets, MonthSpending, budget_groups, budget_lines
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
 from shoal.cost.prices.on_premises import needs_power
 from shoal.cost.prices.price_file import Budget
-from shoal.cost.statement import Period, dimension, statement
+from shoal.cost.statement import Period, statement
 from shoal.store.history.history import ReaderOf, read_history
 from shoal.units.calendar_windows import TimeWindow, day_starts, month_window
 from shoal.units.money import cents
@@ -44,8 +44,8 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
     curves = billing(records.machines, prices, settings.file, window).curves
     period = Period(window, days)
     rows = {
-        kind: statement(records, curves, period, dimension(kind), settings.mode)
-        for kind in ("team", "namespace", "queue")
+        kind: statement(records, curves, period, budget_groups(kind), settings.mode)
+        for kind in BUDGET_KINDS
         if any(getattr(one, kind) for one in settings.file.budgets)
     }
     lines = budget_lines(settings.file.budgets, rows, MonthSpending(days, window.end_ms, month.end_ms, (), since_ms))

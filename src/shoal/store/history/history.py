@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from shoal.cost.prices.machine_prices import MachineKey, machine_key
 from shoal.cost.records import Holding, Machine, Records, Use, Wait, WantedRequest
 from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.created_rows import CreatedRows
@@ -17,6 +18,7 @@ from shoal.store.history.ledger import Ledger
 from shoal.store.history.sample_reader import SampleReader
 from shoal.store.history.samples import Retention, Samples
 from shoal.store.history.tables import Tables
+from shoal.store.history.team_budgets import TeamBudgetRows
 from shoal.store.history.use_rows import use_key
 from shoal.units.calendar_windows import rfc3339
 
@@ -38,6 +40,7 @@ class UsageHistory:
         self.measured: SampleReader = self.samples if reader is None else reader(self.ledger)
         self.alerts = AlertRows(tables)
         self.created = CreatedRows(tables)
+        self.team_budgets = TeamBudgetRows(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""
@@ -74,14 +77,20 @@ class UsageHistory:
             found.append(f"nothing was recorded after {rfc3339(until)}")
         return [*found, *self.measured.notes()]
 
-    def measured_watts(self, machines: Sequence[Machine], start_ms: int, end_ms: int) -> dict[str, Decimal]:
-        """The mean power of the GPUs of each machine, of those that were measured."""
-        power = self.measured.power(start_ms, end_ms)
-        found: dict[str, Decimal] = {}
+    def measured_watts(self, machines: Sequence[Machine], start_ms: int, end_ms: int) -> dict[MachineKey, Decimal]:
+        """The mean power of the GPUs of each machine, of those that were measured. Of machines of one name, which may
+        call their GPUs alike, each has the power of its own time."""
+        whole = self.measured.power(start_ms, end_ms)
+        names = Counter(one.name for one in machines)
+        found: dict[MachineKey, Decimal] = {}
         for machine in machines:
+            power = whole
+            if names[machine.name] > 1:
+                end = end_ms if machine.end_ms is None else min(end_ms, machine.end_ms)
+                power = self.measured.power(max(start_ms, machine.start_ms), end)
             values = [power[device] for device in machine.devices if device in power]
             if values:
-                found[machine.name] = Decimal(str(sum(values) / len(values) * len(machine.devices)))
+                found[machine_key(machine)] = Decimal(str(sum(values) / len(values) * len(machine.devices)))
         return found
 
     def forget(self, namespace: str) -> int:

@@ -84,6 +84,7 @@ class Ledger:
             tables.delete("alert", (row.key for row in alerts))
             created = tables.of_tenant("created", namespace)
             tables.delete("created", (row.key for row in created))
+            tables.delete("budget", (namespace,))
         return len(held) + len(waits) + len(alerts) + len(created)
 
     def delete_before(self, before_ms: int) -> int:

@@ -13,6 +13,7 @@ from datetime import datetime
 import msgspec
 
 from shoal.api.conditions import Condition, find_condition
+from shoal.api.cost_budgets import queue_label, team_of
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodClaimStatus, PodSpec
 from shoal.api.pod_phases import TERMINAL_PHASES
@@ -23,7 +24,6 @@ from shoal.cost.device_shares import limited_share
 from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding, Wait
 from shoal.devices.device_ids import ids_in
 from shoal.devices.names import GPU, OWN_DEVICES
-from shoal.engine.cost_budgets import queue_label, team_of
 from shoal.engine.device_demand import (
     FULL_MILLI,
     Demand,
@@ -134,7 +134,7 @@ def holder_of(pod: RecordedPod, namespace_labels: Mapping[str, str], teams: Coll
         pod=meta.name,
         namespace=meta.namespace,
         job=job,
-        gang=_gang(pod),
+        gang=group_key(pod).partition("/")[2],
         queue=queue_label(pod.spec.scheduler_name, meta.labels),
         team=team_of(namespace_labels, meta.labels, meta.namespace, teams),
         labels=tuple(labels[:_MOST_LABELS]),
@@ -305,9 +305,10 @@ def _limited(one: DeviceShare, limit: int) -> DeviceShare:
     return one if limit >= one.share else DeviceShare(one.device, limit, one.part)
 
 
-def _gang(pod: RecordedPod) -> str:
+def group_key(pod: RecordedPod) -> str:
+    """Of its gang, as namespace/name; empty for a pod of none."""
     try:
-        return group_of(Pod(metadata=pod.metadata, spec=pod.spec), Where()).partition("/")[2]
+        return group_of(Pod(metadata=pod.metadata, spec=pod.spec), Where())
     except UserError:
         return ""
 

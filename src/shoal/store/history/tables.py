@@ -11,7 +11,20 @@ from contextlib import AbstractContextManager
 from typing import Literal, NamedTuple, Protocol
 
 Table = Literal[
-    "machine", "holding", "wait", "gap", "meta", "device", "scrape", "raw", "five", "hour", "use", "alert", "created"
+    "machine",
+    "holding",
+    "wait",
+    "gap",
+    "meta",
+    "device",
+    "scrape",
+    "raw",
+    "five",
+    "hour",
+    "use",
+    "alert",
+    "created",
+    "budget",
 ]
 TABLES: tuple[Table, ...] = (
     "machine",
@@ -27,6 +40,7 @@ TABLES: tuple[Table, ...] = (
     "use",
     "alert",
     "created",
+    "budget",
 )
 
 

@@ -1,18 +1,22 @@
 """Reads the budgets that namespaces have from the kind Team, beside those of the price file.
 
+The recorder keeps them in the history, so that commands and pages that read it need no cluster.
+
 A budget of the price file replaces that of the same team. An annotation of another form is no budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import msgspec
 
+from shoal.api.cost_budgets import ENFORCEMENTS, TEAM_LABELS, team_label
+from shoal.api.meta import ObjectMeta
 from shoal.cost.prices.price_file import Budget, PriceFile
-from shoal.engine.cost_budgets import ENFORCEMENTS, team_label
 from shoal.policy.tenants.labels import BUDGET, BUDGET_ENFORCED
+from shoal.store.history.tables import StoredRow, Tables
 from shoal.units.money import MoneyError, money
 
 
@@ -20,6 +24,42 @@ class BudgetedNamespace(msgspec.Struct, frozen=True):
     name: str
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
+
+
+class TeamBudgetRows:
+    """A row for each namespace with a budget."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def read(self) -> list[BudgetedNamespace]:
+        return [msgspec.msgpack.decode(row.data, type=BudgetedNamespace) for row in self._tables.open("budget")]
+
+    def write(self, present: Sequence[BudgetedNamespace], now_ms: int) -> None:
+        """`present`: all that there are now."""
+        known = {row.key: row.data for row in self._tables.open("budget")}
+        wanted = {one.name: msgspec.msgpack.encode(one) for one in present}
+        gone = [name for name in known if name not in wanted]
+        changed = [
+            StoredRow(name, now_ms, None, name, data) for name, data in wanted.items() if known.get(name) != data
+        ]
+        if gone or changed:
+            with self._tables.transaction():
+                self._tables.delete("budget", gone)
+                self._tables.put("budget", changed)
+
+
+def budgeted(namespaces: Iterable[ObjectMeta]) -> list[BudgetedNamespace]:
+    """Those with a budget, with the labels and annotations that say whose it is and how much."""
+    return [
+        BudgetedNamespace(
+            one.name,
+            {key: text for key, text in one.labels.items() if key in TEAM_LABELS},
+            {key: text for key, text in one.annotations.items() if key in (BUDGET, BUDGET_ENFORCED)},
+        )
+        for one in namespaces
+        if one.annotations.get(BUDGET)
+    ]
 
 
 def with_team_budgets(file: PriceFile, namespaces: Iterable[BudgetedNamespace]) -> PriceFile:

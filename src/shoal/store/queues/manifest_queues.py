@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from shoal.api.budget_report import BudgetReport
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets, cost_budgets_of
 from shoal.api.disruption import PriorityClass
 from shoal.api.kueue import (
     AdmissionCheck,
@@ -29,8 +30,7 @@ from shoal.api.kueue.probable_mistakes import slips
 from shoal.api.meta import Namespace
 from shoal.api.pod import Pod, PodTemplate
 from shoal.api.topology import KueueTopology
-from shoal.engine.cost_budgets import NO_BUDGETS, CostBudgets
-from shoal.engine.from_api import Priorities, cost_budgets_of
+from shoal.engine.from_api import Priorities
 from shoal.engine.from_api.membership import KUEUE_GROUP_LABEL
 from shoal.engine.from_api.queues import (
     WorkloadPriorities,

@@ -13,14 +13,13 @@ from collections.abc import Callable
 import msgspec
 
 from shoal.api.budget_report import CONFIG_KEY, CONFIG_MAP, BudgetReport, check_budget_report
+from shoal.api.cost_budgets import NO_BUDGETS, CostBudgets, cost_budgets_of
 from shoal.api.decode import convert
 from shoal.client.context import Context
 from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Select
-from shoal.engine.cost_budgets import NO_BUDGETS, CostBudgets
-from shoal.engine.from_api import cost_budgets_of
 from shoal.units.errors import UserError, Where
 
 _log = logging.getLogger("shoal.queues")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shoal.engine.cost_budgets import CostBudgets
+from shoal.api.cost_budgets import CostBudgets
 from shoal.engine.queues.facts import WorkloadFacts
 from shoal.engine.queues.settings import Settings
 from shoal.engine.queues.state import Fact

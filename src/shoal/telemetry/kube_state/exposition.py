@@ -16,6 +16,8 @@ from shoal.api.partial import MetadataOf
 from shoal.client.informers import Informers
 from shoal.client.item import Item
 from shoal.client.kind import (
+    AUTOSCALERS,
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -26,12 +28,16 @@ from shoal.client.kind import (
     RESOURCE_QUOTAS,
     STATEFUL_SETS,
     VOLUME_CLAIMS,
+    VOLUMES,
     Kind,
 )
+from shoal.telemetry.kube_state.autoscalers import autoscaler_series
+from shoal.telemetry.kube_state.cron_jobs import cron_job_series
 from shoal.telemetry.kube_state.nodes import namespace_series, node_series
 from shoal.telemetry.kube_state.pods import pod_series
 from shoal.telemetry.kube_state.quotas_and_claims import resource_quota_series, volume_claim_series
 from shoal.telemetry.kube_state.series import Family
+from shoal.telemetry.kube_state.volumes import volume_series
 from shoal.telemetry.kube_state.workloads import (
     daemon_set_series,
     deployment_series,
@@ -52,6 +58,9 @@ _READERS: tuple[tuple[Kind, Callable[[Item], Family]], ...] = (
     (JOBS, job_series),
     (RESOURCE_QUOTAS, resource_quota_series),
     (VOLUME_CLAIMS, volume_claim_series),
+    (VOLUMES, volume_series),
+    (CRON_JOBS, cron_job_series),
+    (AUTOSCALERS, autoscaler_series),
 )
 KINDS = tuple(kind for kind, _ in _READERS)
 """Those that have series."""

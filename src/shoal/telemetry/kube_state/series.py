@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from shoal.api.meta import ObjectMeta
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
 
@@ -22,6 +23,21 @@ def add(found: Family, name: str, labels: Iterable[tuple[str, str]], value: floa
     text = ",".join(f'{key}="{part.translate(_SPECIAL)}"' for key, part in labels)
     number = int(value) if value == int(value) else value
     found.setdefault(name, []).append(f"{name}{{{text}}} {number}")
+
+
+def common_series(kind: str, meta: ObjectMeta, label: str = "") -> tuple[Family, Labels]:
+    """What all kinds have, and the labels that name the object."""
+    found: Family = {}
+    own = (("namespace", meta.namespace), (label or kind, meta.name))
+    add(found, f"kube_{kind}_labels", (*own, *exported(meta.labels)))
+    if meta.creation_timestamp is not None:
+        add(found, f"kube_{kind}_created", own, meta.creation_timestamp.timestamp())
+    return found, own
+
+
+def add_all(found: Family, kind: str, own: Labels, values: dict[str, int]) -> None:
+    for name, value in values.items():
+        add(found, f"kube_{kind}_{name}", own, value)
 
 
 def exported(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from shoal.api.conditions import Condition
 from shoal.api.meta import ObjectMeta
 from shoal.api.wire import ApiStruct, Timestamp
 from shoal.client.item import Item
-from shoal.telemetry.kube_state.series import Family, Labels, add, exported
+from shoal.telemetry.kube_state.series import Family, Labels, add, add_all, common_series
 
 _VALUES = ("true", "false", "unknown")
 _FAILURES = ("BackoffLimitExceeded", "DeadlineExceeded", "Evicted")
@@ -80,7 +80,7 @@ class _ShownJob(ApiStruct, frozen=True):
 def deployment_series(item: Item) -> Family:
     """Raises msgspec.DecodeError for an object that is no Deployment."""
     one = item.read(_Scaled)
-    found, own = _common("deployment", one.metadata)
+    found, own = common_series("deployment", one.metadata)
     status = one.status
     values = {
         "spec_replicas": one.spec.replicas,
@@ -93,7 +93,7 @@ def deployment_series(item: Item) -> Family:
         "status_replicas_unavailable": status.unavailable_replicas,
         "status_replicas_updated": status.updated_replicas,
     }
-    _add_all(found, "deployment", own, values)
+    add_all(found, "deployment", own, values)
     for condition in status.conditions:
         for value in _VALUES:
             labels = (*own, ("condition", condition.type), ("status", value))
@@ -104,7 +104,7 @@ def deployment_series(item: Item) -> Family:
 def stateful_set_series(item: Item) -> Family:
     """Raises msgspec.DecodeError for an object that is no StatefulSet."""
     one = item.read(_Scaled)
-    found, own = _common("statefulset", one.metadata)
+    found, own = common_series("statefulset", one.metadata)
     status = one.status
     values = {
         "replicas": one.spec.replicas,
@@ -116,14 +116,14 @@ def stateful_set_series(item: Item) -> Family:
         "status_replicas_current": status.current_replicas,
         "status_replicas_updated": status.updated_replicas,
     }
-    _add_all(found, "statefulset", own, values)
+    add_all(found, "statefulset", own, values)
     return found
 
 
 def replica_set_series(item: Item) -> Family:
     """Raises msgspec.DecodeError for an object that is no ReplicaSet."""
     one = item.read(_Scaled)
-    found, own = _common("replicaset", one.metadata)
+    found, own = common_series("replicaset", one.metadata)
     status = one.status
     values = {
         "spec_replicas": one.spec.replicas,
@@ -133,7 +133,7 @@ def replica_set_series(item: Item) -> Family:
         "status_fully_labeled_replicas": status.fully_labeled_replicas,
         "status_ready_replicas": status.ready_replicas,
     }
-    _add_all(found, "replicaset", own, values)
+    add_all(found, "replicaset", own, values)
     _add_owner(found, "replicaset", own, one.metadata)
     return found
 
@@ -141,16 +141,16 @@ def replica_set_series(item: Item) -> Family:
 def daemon_set_series(item: Item) -> Family:
     """Raises msgspec.DecodeError for an object that is no DaemonSet."""
     one = item.read(_ShownDaemonSet)
-    found, own = _common("daemonset", one.metadata)
+    found, own = common_series("daemonset", one.metadata)
     counts = {f"status_{name}": value for name, value in msgspec.structs.asdict(one.status).items()}
-    _add_all(found, "daemonset", own, {"metadata_generation": one.metadata.generation, **counts})
+    add_all(found, "daemonset", own, {"metadata_generation": one.metadata.generation, **counts})
     return found
 
 
 def job_series(item: Item) -> Family:
     """Raises msgspec.DecodeError for an object that is no Job."""
     one = item.read(_ShownJob)
-    found, own = _common("job", one.metadata, "job_name")
+    found, own = common_series("job", one.metadata, "job_name")
     spec, status = one.spec, one.status
     add(found, "kube_job_info", own)
     _add_owner(found, "job", own, one.metadata)
@@ -158,7 +158,7 @@ def job_series(item: Item) -> Family:
         value = getattr(spec, name)
         if value is not None:
             add(found, f"kube_job_spec_{name}", own, value)
-    _add_all(found, "job", own, {"status_active": status.active, "status_succeeded": status.succeeded})
+    add_all(found, "job", own, {"status_active": status.active, "status_succeeded": status.succeeded})
     for name, moment in (("start", status.start_time), ("completion", status.completion_time)):
         if moment is not None:
             add(found, f"kube_job_status_{name}_time", own, moment.timestamp())
@@ -174,21 +174,6 @@ def job_series(item: Item) -> Family:
         for value in _VALUES if ended else ():
             add(found, f"kube_job_{ended}", (*own, ("condition", value)), condition.status.lower() == value)
     return found
-
-
-def _common(kind: str, meta: ObjectMeta, label: str = "") -> tuple[Family, Labels]:
-    """What all kinds have, and the labels that name the object."""
-    found: Family = {}
-    own = (("namespace", meta.namespace), (label or kind, meta.name))
-    add(found, f"kube_{kind}_labels", (*own, *exported(meta.labels)))
-    if meta.creation_timestamp is not None:
-        add(found, f"kube_{kind}_created", own, meta.creation_timestamp.timestamp())
-    return found, own
-
-
-def _add_all(found: Family, kind: str, own: Labels, values: dict[str, int]) -> None:
-    for name, value in values.items():
-        add(found, f"kube_{kind}_{name}", own, value)
 
 
 def _add_owner(found: Family, kind: str, own: Labels, meta: ObjectMeta) -> None:

@@ -42,10 +42,7 @@ ROLES: dict[str, tuple[str, ...]] = {
         EVENTS,
     ),
     # The parts that run here by default, so that the user of `shoal run` need not be an administrator.
-    "system:shoal": (
-        *permissions.lines_of((*permissions.BY_DEFAULT, permissions.NODE_SCALING)),
-        *permissions.BESIDE_LEASE[permissions.HISTORY],
-    ),
+    "system:shoal": permissions.lines_of((*permissions.BY_DEFAULT, permissions.NODE_SCALING)),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),
@@ -171,7 +168,12 @@ NAMESPACE_ROLES: dict[tuple[str, str], tuple[str, ...]] = {
         f"{READ} configmaps =extension-apiserver-authentication",
     ),
     ("kube-system", "system:controller:bootstrap-signer"): (f"{READ} secrets",),
-    (permissions.ELECTION_NAMESPACE, "system:shoal"): permissions.ELECTION,
+    # A cluster of this server has no installer, which would create the ConfigMap of budgets.
+    (permissions.ELECTION_NAMESPACE, "system:shoal"): (
+        *permissions.ELECTION,
+        *permissions.BESIDE_LEASE[permissions.HISTORY],
+        "create configmaps",
+    ),
     ("kube-system", "system:controller:cloud-provider"): (f"create,{READ},update configmaps",),
     ("kube-system", "system:controller:token-cleaner"): (f"delete,{READ} secrets", EVENTS),
     ("kube-system", "system::leader-locking-kube-controller-manager"): (

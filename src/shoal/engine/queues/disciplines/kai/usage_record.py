@@ -97,10 +97,10 @@ class UsageRecord:
         begin = max(state.until_s, now - math.ceil(self._horizon_s))
         if self.window.kind == CRON:
             # What was before the current window does not count, and there may be many windows in a long time.
-            self._advance(now)
+            self._advance(state, now)
             begin = max(begin, min(state.window_s, now))
         whole, partial = _by_path(uses, begin, now)
-        for bucket, start, end in self._segments(begin, now):
+        for bucket, start, end in self._segments(state, begin, now):
             _add(bucket.capacity, capacity, end - start)
             for path, amounts in whole.items():
                 _add_path(bucket, path, amounts, end - start)
@@ -108,7 +108,7 @@ class UsageRecord:
                 until = now if use.until_s is None else math.floor(use.until_s)
                 _add_path(bucket, use.path, use.amounts, min(end, until) - max(start, math.floor(use.since_s)))
         state.until_s = now
-        self._advance(now)
+        self._advance(state, now)
         oldest = self._begin_s(now)
         state.buckets = [bucket for bucket in state.buckets if bucket.end_s > oldest]
 
@@ -127,7 +127,7 @@ class UsageRecord:
         state.until_s = now
         if self.window.kind != TUMBLING:
             state.window_s = min(state.window_s, now)
-        self._advance(now)
+        self._advance(state, now)
 
     def usage(self) -> Usage:
         """Queue -> its use of each resource in the window, divided by the capacity in the window, at the time of the
@@ -179,10 +179,9 @@ class UsageRecord:
             length = min(length, self.window.half_life_s / _BUCKETS_PER_HALF_LIFE)
         return max(1, math.ceil(length))
 
-    def _segments(self, begin: int, end: int) -> Iterator[tuple[Bucket, int, int]]:
+    def _segments(self, state: UsageState, begin: int, end: int) -> Iterator[tuple[Bucket, int, int]]:
         """The buckets of a time, each with the part of it that is in it."""
-        assert self.state is not None  # noqa: S101 - its caller made one
-        buckets, length = self.state.buckets, self._bucket_s
+        buckets, length = state.buckets, self._bucket_s
         window_s = begin
         while begin < end:
             if not buckets or buckets[-1].end_s <= begin:
@@ -207,10 +206,9 @@ class UsageRecord:
             return after + _FAR_S if due is None else math.floor(due.timestamp())
         return after + _FAR_S
 
-    def _advance(self, now: int) -> None:
+    def _advance(self, state: UsageState, now: int) -> None:
         """Find the window that is current."""
-        assert self.state is not None  # noqa: S101 - its caller made one
-        window, state = self.window, self.state
+        window = self.window
         if window.kind == TUMBLING and window.size_s > 0:
             first = state.window_s if window.first_s is None else window.first_s
             state.window_s = math.floor(first + (now - first) // window.size_s * window.size_s)

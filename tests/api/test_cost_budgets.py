@@ -7,14 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-from shoal.api.budget_report import BudgetReport, ReportedBudget, check_budget_report
-from shoal.engine.cost_budgets import (
+from shoal.api.budget_report import BudgetKind, BudgetReport, Enforcement, ReportedBudget, check_budget_report
+from shoal.api.cost_budgets import (
     NO_BUDGETS,
     VALID_S,
-    BudgetKind,
     BudgetOwner,
     CostBudgets,
-    Enforcement,
     SpentBudget,
     owner_of,
     queue_of_pod,
@@ -54,6 +52,12 @@ def budgets(*found: SpentBudget, computed_s: float = NOW_S, resets_s: float = RE
         pytest.param(budget("1200", subject=("team", "blue")), False, id="the budget of another team"),
         pytest.param(budget("1200", subject=("namespace", "red-train")), True, id="the budget of the namespace"),
         pytest.param(budget("1200", subject=("queue", "gpu")), True, id="the budget of the queue"),
+        pytest.param(
+            budget("1200", subject=("queue", "red-train/gpu")), True, id="the budget of the queue of the namespace"
+        ),
+        pytest.param(
+            budget("1200", subject=("queue", "lab/gpu")), False, id="the queue of that name of another namespace"
+        ),
         pytest.param(budget("1200", subject=("namespace", "red")), False, id="a namespace with the name of the team"),
     ],
 )

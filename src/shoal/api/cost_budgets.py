@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Literal
 
 import msgspec
 
-BudgetKind = Literal["team", "namespace", "queue"]
-Enforcement = Literal["", "spent", "forecast"]
+from shoal.api.budget_report import BudgetKind, BudgetReport, Enforcement
+
 ENFORCEMENTS: tuple[Enforcement, ...] = ("", "spent", "forecast")
 VALID_S = 3600.0
 """So long facts about budgets hold; the history renews them every few minutes."""
@@ -105,6 +104,7 @@ class CostBudgets:
         keys: tuple[tuple[BudgetKind, str], ...] = (
             ("team", owner.team),
             ("namespace", owner.namespace),
+            ("queue", f"{owner.namespace}/{owner.queue}"),
             ("queue", owner.queue),
         )
         for key in keys:
@@ -138,6 +138,19 @@ class CostBudgets:
 
 
 NO_BUDGETS = CostBudgets()
+
+
+def cost_budgets_of(report: BudgetReport) -> CostBudgets:
+    return CostBudgets(
+        tuple(
+            SpentBudget(one.kind, one.name, one.per_month, one.spent, one.forecast, one.enforced)
+            for one in report.budgets
+        ),
+        currency=report.currency,
+        period=report.period,
+        computed_s=report.computed_at.timestamp(),
+        resets_s=report.resets_at.timestamp(),
+    )
 
 
 def team_of(
