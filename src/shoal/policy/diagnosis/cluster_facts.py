@@ -66,6 +66,10 @@ class DiagnosedCluster:
     def why_unknown(self, kind: GroupKind) -> str:
         return self._unread.get(kind, f"no object of the kind {kind.name} is given")
 
+    def refusal(self, kind: GroupKind) -> str:
+        """Why objects of the kind may not be read; empty if they may."""
+        return self._unread.get(kind, "")
+
     def not_run(self, subject: str, check: str, *kinds: GroupKind) -> NotRun | None:
         """None if objects of all these kinds are known."""
         missing = next((kind for kind in kinds if not self.is_known(kind)), None)
