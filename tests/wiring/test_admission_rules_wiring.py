@@ -79,7 +79,7 @@ def test_a_job_beyond_its_quota_is_refused_while_shoal_runs_and_created_when_it_
             await cluster.patch(NAMESPACES, "default", {"metadata": {"labels": {MODE_LABEL: "enforce"}}})
             async with _running(cluster, AdmissionSettings(enabled=True, mode="off")):
                 await cluster.until(lambda: _is_refused(cluster), 600)
-                with pytest.raises(ForbiddenError, match="8 of nvidia.com/gpu, and the ResourceQuota gpus allows 4"):
+                with pytest.raises(ForbiddenError, match=r"8 of nvidia\.com/gpu, and the ResourceQuota gpus allows 4"):
                     await cluster.create(JOBS, _job("refused"))
             assert (await _selected(cluster))["values"] == ["default"]
             await cluster.create(JOBS, _job("created"))

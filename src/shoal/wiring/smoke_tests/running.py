@@ -40,6 +40,7 @@ from shoal.policy.readiness.smoke_results import (
     scaling_outcome,
     stuck_outcome,
     training_outcome,
+    unseen_words,
     vectoradd_outcome,
 )
 from shoal.units.errors import TemporaryError, UserError, Where
@@ -118,7 +119,8 @@ class SmokeTests:
             try:
                 return await test(resource)
             except NotInTimeError as error:
-                reason = next(iter(blocked_pods(await self._pods(), "smoke test")), "")
+                pods = await self._pods()
+                reason = next(iter(blocked_pods(pods, "smoke test")), "") or unseen_words(pods)
                 return stuck_outcome(str(error), self._clock.seconds() - begun, reason)
         except RefusedError as error:
             return not_run(f"the cluster refuses it: {error}")
