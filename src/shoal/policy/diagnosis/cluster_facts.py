@@ -40,6 +40,15 @@ _WITHOUT_NAMESPACE = ("Node", "NodeClaim", "NodePool")
 Amounts = dict[str, int]
 
 
+class MeasuredSize(msgspec.Struct, frozen=True):
+    """What would suffice for a job, by its recorded use."""
+
+    job: str
+    """`namespace/name`."""
+    suffices: str
+    evidence: str
+
+
 class DiagnosedCluster:
     def __init__(
         self,
@@ -59,6 +68,8 @@ class DiagnosedCluster:
         self._unread = dict(unread or {})
         self.logs = dict(logs or {})
         self.metrics = metrics
+        self.sizes: dict[str, MeasuredSize] = {}
+        """By `namespace/pod`, of the jobs that use a small part of their GPUs."""
 
     def is_known(self, kind: GroupKind) -> bool:
         return kind in self._known
