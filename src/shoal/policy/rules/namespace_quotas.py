@@ -53,7 +53,7 @@ spec: {hard: {requests.nvidia.com/gpu: "4"}}
         changes=(Change("limits: {nvidia.com/gpu: 8}", "limits: {nvidia.com/gpu: 4}"),),
     ),
     Rule(
-        "SHL-422",
+        "SHL-423",
         "PartlyOverQuota",
         "warning",
         fault="all pods of a workload request more than a ResourceQuota of the namespace allows, and one does not",
