@@ -1,4 +1,5 @@
-"""Writes the page of rules, docs/rules.md, from their declarations.
+"""Writes what follows from the declarations of rules: the page docs/rules.md, and the names of their policies, which
+roles list in `src/shoal/data/rule_policies.py` and docs/permissions.md.
 
 python -m tools.rules_page
 """
@@ -12,11 +13,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from shoal.data.named_objects import with_bindings
+from shoal.policy.admission_rules.modes import RuleModes
+from shoal.policy.admission_rules.policies import validating_policies
 from shoal.policy.catalogue import checks, faults, rules
 from shoal.policy.declarations import Rule
 from shoal.policy.kinds import OPERATED, POD_CREATORS, WITH_PODS, GroupKind
 
-PAGE = Path(__file__).parents[1] / "docs" / "rules.md"
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "rules.md"
+NAMES: Final = ROOT / "src" / "shoal" / "data" / "rule_policies.py"
+PERMISSIONS: Final = ROOT / "docs" / "permissions.md"
+_BEFORE: Final = "`shoal-limit-gpu-parts`, "
+"""The last name of a policy in the page of permissions before those of rules."""
 _SUBJECTS: Final = {
     "1": "Objects",
     "2": "Placement",
@@ -51,6 +60,14 @@ This page is made of the declarations of the rules: `python -m tools.rules_page`
 - A comment `# shoal-lint: ignore SHL-305 why` accepts findings of a rule, by its id or its name.
 - In the examples, lines with `-` have the fault, and lines with `+` replace them.
 """
+_NAMES: Final = '''\
+"""Names of the policies that are made of rules. `python -m tools.rules_page` writes this file."""
+
+from __future__ import annotations
+
+RULE_POLICIES = (
+{})
+'''
 
 
 def rules_page() -> str:
@@ -65,6 +82,22 @@ def rules_page() -> str:
         for rule in those:
             lines += _section(rule)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def policy_names() -> tuple[str, ...]:
+    return tuple(each.policy["metadata"]["name"] for each in validating_policies(RuleModes()))
+
+
+def names_module() -> str:
+    """The module with the names of the policies."""
+    return _NAMES.format("".join(f'    "{name}",\n' for name in policy_names()))
+
+
+def permissions_page(page: str) -> str:
+    """The page of permissions with the names of the policies and bindings of the rules."""
+    head, _, rest = page.partition(_BEFORE)
+    names = ", ".join(f"`{name}`" for name in with_bindings(policy_names()))
+    return f"{head}{_BEFORE}{names}{rest[rest.index(' | ') :]}"
 
 
 def _hundred(rule: Rule) -> str:
@@ -126,6 +159,8 @@ def _difference(rule: Rule) -> Iterator[str]:
 
 def main() -> None:
     PAGE.write_text(rules_page(), encoding="utf-8")
+    NAMES.write_text(names_module(), encoding="utf-8")
+    PERMISSIONS.write_text(permissions_page(PERMISSIONS.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"{len(rules())} rules written to {PAGE}", file=sys.stderr)
 
 

@@ -55,15 +55,11 @@ def _spec(nodes: tuple[str, ...], field: str, value: Any, empty: Any) -> Making:
     return made
 
 
-def _annotated(nodes: tuple[str, ...], key: str, value: str, *, wait_s: float, restarts: str = "") -> Making:
-    """`restarts`: the app whose pod is deleted, so that it starts with the fault."""
-
+def _annotated(nodes: tuple[str, ...], key: str, value: str, *, wait_s: float) -> Making:
     @asynccontextmanager
     async def made(broken: BrokenCluster) -> AsyncIterator[None]:
         for node in nodes:
             await broken.annotate(node, key, value)
-            if restarts:
-                await _delete_app(broken, restarts, node)
         await broken.cluster.pass_time(wait_s)
         yield
         for node in nodes:
@@ -76,6 +72,28 @@ async def _delete_app(broken: BrokenCluster, app: str, node: str) -> None:
     for pod in await broken.cluster.pods(SPACE):
         if pod["metadata"]["labels"].get("app") == app and pod["spec"].get("nodeName") == node:
             await broken.cluster.delete(PODS, pod["metadata"]["name"], namespace=SPACE)
+
+
+def _entries(node: str, key: str, entries: dict[str, Any], *, wait_s: float, restarts: str = "") -> Making:
+    """Entries of an annotation that is a JSON object, beside those of other faults. `restarts`: the app whose pod is
+    deleted, so that it starts with the fault."""
+
+    async def write(broken: BrokenCluster, entries: dict[str, Any]) -> None:
+        notes = (await broken.cluster.get(NODES, node))["metadata"].get("annotations") or {}
+        found = {**msgspec.json.decode(notes.get(key, "{}")), **entries}
+        left = {name: value for name, value in found.items() if value is not None}
+        await broken.annotate(node, key, msgspec.json.encode(left).decode() if left else None)
+
+    @asynccontextmanager
+    async def made(broken: BrokenCluster) -> AsyncIterator[None]:
+        await write(broken, entries)
+        if restarts:
+            await _delete_app(broken, restarts, node)
+        await broken.cluster.pass_time(wait_s)
+        yield
+        await write(broken, dict.fromkeys(entries))
+
+    return made
 
 
 def _policy(spec: Obj, undo: Obj, *, wait_s: float = 30) -> Making:
@@ -248,13 +266,11 @@ _PART = "shoal.dev/component-faults"
 
 
 def _part(component: str, kind: str, app: str = "") -> Making:
-    value = msgspec.json.encode({component: kind}).decode()
-    return _annotated(("gpu-0",), _PART, value, wait_s=90, restarts=app)
+    return _entries("gpu-0", _PART, {component: kind}, wait_s=90, restarts=app)
 
 
 def _gpus(faults: dict[str, int]) -> Making:
-    value = msgspec.json.encode(faults).decode()
-    return _annotated(("gpu-0",), "shoal.dev/gpu-faults", value, wait_s=60)
+    return _entries("gpu-0", "shoal.dev/gpu-faults", faults, wait_s=60)
 
 
 SHARING = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 4}\n"

@@ -20,6 +20,7 @@ LABELS = {
     "karpenter.sh/capacity-type": "spot",
     "nvidia.com/gpu.sharing-strategy": "mps",
 }
+NODE_CLASS = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "gpu"}
 CLAIM = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
 DASHBOARD = "DCGM_FI_DEV_GPU_UTIL DCGM_FI_DEV_GPU_TEMP DCGM_FI_DEV_FB_USED DCGM_FI_PROF_NVLINK_TX_BYTES"
 MESSAGES = (
@@ -101,7 +102,11 @@ def ready() -> list[Object]:
             "networking.k8s.io/v1",
             "NetworkPolicy",
             "team/deny",
-            spec={"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+            spec={
+                "podSelector": {},
+                "policyTypes": ["Ingress", "Egress"],
+                "egress": [{"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]}],
+            },
         ),
         thing(
             "autoscaling/v2",
@@ -116,7 +121,10 @@ def ready() -> list[Object]:
             "karpenter.sh/v1",
             "NodePool",
             "gpu",
-            spec={"limits": {"nvidia.com/gpu": 8}, "template": {"spec": {"taints": [GPU_TAINT]}}},
+            spec={
+                "limits": {"nvidia.com/gpu": 8},
+                "template": {"spec": {"taints": [GPU_TAINT], "nodeClassRef": NODE_CLASS}},
+            },
         ),
         thing("nvidia.com/v1", "ClusterPolicy", "p", spec={"driver": {"upgradePolicy": {"autoUpgrade": True}}}),
         prometheus_rule("alerts", "monitoring", {}),
@@ -154,6 +162,7 @@ def _queues() -> list[Object]:
         "resourceGroups": [{"flavors": [{"name": "f", "resources": resources}]}],
     }
     return [
+        thing("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "f"),
         thing("kueue.x-k8s.io/v1beta2", "ClusterQueue", "team", spec=spec),
         *(workload_priority_class(name) for name in PRIORITIES),
     ]

@@ -11,7 +11,7 @@ import pytest
 
 from build.cluster_server import ServerProcess
 from build.diagnosed_clusters import gpu_node
-from build.manifests import as_file
+from build.manifests import as_file, job
 from build.ready_clusters import METRICS, bare, ready
 from shoal.cli.main import main
 from shoal.cli.recorded_history import recorded_history
@@ -96,6 +96,14 @@ def test_the_history_of_shoal_up_is_found_for_its_own_cluster_alone(
         assert found is not None
         assert found.place == str(folder)
         assert recorded_history(None, other) is None
+
+
+def test_objects_that_smoke_tests_left_are_no_part_of_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = job("shoal-smoke-test/distributed", 2, 8)
+    assert main(["check", "-f", as_file(tmp_path, *ready(), left), "-o", "json"]) == 0
+    assert "shoal-smoke-test" not in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from build.manifests import as_file, node, pod
 from shoal.cli.main import main
 from shoal.cost.records import BrokenDevice, DeviceShare, Holder, Holding, Machine, MachineCondition, Wait
 from shoal.store.history.history import open_history
@@ -358,6 +359,21 @@ def test_the_size_of_a_job_is_that_of_the_advice(costs: Costs) -> None:
     assert advised["what"] == f"give it a {found['migProfile']} instead of a GPU ({found['perGpu']} fit a GPU)"
     assert f"a MIG instance {found['migProfile']}" in out
     assert found["memoryGib"] == 2.0
+
+
+def test_the_doctor_names_what_suffices_for_a_job_that_runs(costs: Costs, tmp_path: Path) -> None:
+    note = pod("lab/note-0", 1, "d", status={"phase": "Running"})
+    world = as_file(tmp_path, note, node("d", 8))
+    arguments = ("doctor", "-f", world, "-o", "json")
+    main([*arguments])
+    assert "OversizedGpu" not in costs.read()[0]
+    assert main([*arguments, "--history", str(costs.folder)]) == 1
+    (cause,) = (one for one in json.loads(costs.read()[0])["causes"] if one["id"] == "OversizedGpu")
+    assert (cause["subject"], cause["severity"]) == ("job lab/=note", "warning")
+    main(["size", "--job", "lab/=note", "--history", str(costs.folder), *DAY, "-o", "json"])
+    profile = json.loads(costs.read()[0])["migProfile"]
+    assert f"a MIG instance {profile}" in cause["what"]
+    assert main([*arguments, "--history", str(tmp_path / "none")]) == 2
 
 
 def test_a_job_without_a_measurement_and_a_job_beside_a_model_are_wrong_input(costs: Costs) -> None:

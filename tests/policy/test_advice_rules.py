@@ -265,6 +265,12 @@ CASES: dict[str, Case] = {
     "devices by number": (visible_devices, with_env("CUDA_VISIBLE_DEVICES", "0,1", 2), BARE, "numbered from 0"),
     "one process for eight GPUs": (idle_gpus, job(container(8, command=["train"])), BARE, "--nproc_per_node=8"),
     "mpirun as root": (mpi_launchers, job(container(command=["mpirun", "x"])), BARE, "--allow-run-as-root"),
+    "mpirun as user 0": (
+        mpi_launchers,
+        job(container(command=["mpirun", "x"], securityContext={"runAsUser": 0}), securityContext={"runAsUser": 1000}),
+        BARE,
+        "--allow-run-as-root",
+    ),
     "a topology that is not passed on": (
         mpi_launchers,
         job(container(0, **WORKER), container(command=["mpirun", "--allow-run-as-root"])),
@@ -417,6 +423,20 @@ CASES: dict[str, Case] = {
     ),
 }
 NO_ADVICE: dict[str, tuple[Check, Obj, FakeContext]] = {
+    "variables by which mpirun runs as root": (
+        mpi_launchers,
+        job(
+            container(
+                command=["mpirun", "x"], env=[{"name": f"OMPI_ALLOW_RUN_AS_ROOT{end}"} for end in ("", "_CONFIRM")]
+            )
+        ),
+        BARE,
+    ),
+    "mpirun of a pod that may not be root": (
+        mpi_launchers,
+        job(container(command=["mpirun", "x"]), securityContext={"runAsNonRoot": True}),
+        BARE,
+    ),
     "the whole product name": (product_names, pod(nodeSelector=A100), BARE),
     "a name that a node does carry": (
         product_names,

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tools.rules_page import PAGE, rules_page
+from tools.rules_page import NAMES, PAGE, PERMISSIONS, names_module, permissions_page, rules_page
 
 from build.ruled_pods import CompiledRules
 from shoal.api.plain_objects import PlainObjects, add_file
+from shoal.data.named_objects import VALIDATING
 from shoal.policy import kinds
 from shoal.policy.admission_rules.checks import findings
 from shoal.policy.admission_rules.modes import RuleModes
-from shoal.policy.admission_rules.policies import policy_name
+from shoal.policy.admission_rules.policies import policy_name, validating_policies
 from shoal.policy.catalogue import at_admission, declared, faults, reason_of, rules
 from shoal.policy.declarations import Rule
 from shoal.policy.kinds import GroupKind
@@ -101,6 +102,21 @@ def test_a_declaration_says_what_is_wrong_what_follows_and_what_to_do(rule: Rule
     assert all(text and not text.endswith(".") and text == text.strip() for text in texts(rule))
     assert len(set(texts(rule))) == len(list(texts(rule)))
     assert all(link.startswith("https://") for link in rule.links)
+
+
+def test_roles_name_the_policies_of_the_rules_of_today() -> None:
+    """`python -m tools.rules_page` writes them."""
+    assert NAMES.read_text(encoding="utf-8") == names_module()
+    page = PERMISSIONS.read_text(encoding="utf-8")
+    assert page == permissions_page(page)
+
+
+def test_roles_name_every_binding_of_the_policies_of_rules() -> None:
+    modes = [RuleModes(default=mode) for mode in ("off", "warn", "enforce")]
+    made = {
+        one["metadata"]["name"] for each in modes for policy in validating_policies(each) for one in policy.bindings
+    }
+    assert made <= set(VALIDATING.split(","))
 
 
 def test_the_page_of_rules_has_the_declarations_of_today() -> None:

@@ -74,12 +74,12 @@ async def _selected(cluster: SmallCluster) -> Any:
 def test_a_job_beyond_its_quota_is_refused_while_shoal_runs_and_created_when_it_has_ended(tmp_path: Path) -> None:
     async def go() -> None:
         async with small_cluster(tmp_path, speed=_SPEED) as cluster:
-            quota = {"metadata": {"name": "gpus"}, "spec": {"hard": {f"requests.{GPU}": "16"}}}
+            quota = {"metadata": {"name": "gpus"}, "spec": {"hard": {f"requests.{GPU}": "4"}}}
             await cluster.create(RESOURCE_QUOTAS, quota)
             await cluster.patch(NAMESPACES, "default", {"metadata": {"labels": {MODE_LABEL: "enforce"}}})
             async with _running(cluster, AdmissionSettings(enabled=True, mode="off")):
                 await cluster.until(lambda: _is_refused(cluster), 600)
-                with pytest.raises(ForbiddenError, match="3 pods with 8 each of"):
+                with pytest.raises(ForbiddenError, match=r"8 of nvidia\.com/gpu, and the ResourceQuota gpus allows 4"):
                     await cluster.create(JOBS, _job("refused"))
             assert (await _selected(cluster))["values"] == ["default"]
             await cluster.create(JOBS, _job("created"))

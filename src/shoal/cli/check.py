@@ -199,6 +199,7 @@ def _facts(options: CheckOptions, cluster: Access | None) -> DiagnosedCluster:
     from shoal.cli.progress import long_work
     from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
     from shoal.policy.readiness.checklist import needed_kinds
+    from shoal.policy.readiness.smoke_objects import is_of_smoke_tests
     from shoal.store.diagnosed_objects import read_diagnosed_objects
 
     metrics = read_input(options.metrics, "--metrics") if options.metrics else None
@@ -208,7 +209,8 @@ def _facts(options: CheckOptions, cluster: Access | None) -> DiagnosedCluster:
         announce(cluster)
         with long_work(f"reading the cluster {cluster.name or cluster.server}"):
             read = speak(cluster, lambda api: read_diagnosed_objects(api, needed_kinds()))
-    return DiagnosedCluster(read.objects, read.complete, unread=read.unread, metrics=metrics)
+    objects = [obj for obj in read.objects if not is_of_smoke_tests(obj)]
+    return DiagnosedCluster(objects, read.complete, unread=read.unread, metrics=metrics)
 
 
 def _corrected(cluster: Access, report: ReadinessReport) -> bool:

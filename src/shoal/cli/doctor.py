@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,6 +62,10 @@ class DoctorOptions:
             "--metrics", metavar="FILE", help="Metrics of the GPUs, as their exporter writes them; - for stdin."
         ),
     ] = ""
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="DIR", help="The history of the cluster, for what its jobs would need."),
+    ] = None
     output: TextOutput = TEXTS[0]
 
 
@@ -142,6 +147,10 @@ def _facts(
         facts, named = _read_live(cluster, lambda read: facts_of(read, cluster.namespace))
     if log is not None and named.kind == "pod":
         facts.logs[f"{named.namespace}/{named.name}"] = log
+    if options.history is not None:
+        from shoal.cli.measured_size import measured_sizes
+
+        facts.sizes.update(measured_sizes(options.history))
     return facts, named
 
 
@@ -218,8 +227,6 @@ def plain_objects(paths: Sequence[str]) -> list[dict[str, object]]:
 
 
 def read_input(name: str, option: str) -> str:
-    from pathlib import Path
-
     from shoal.api.files import STANDARD_INPUT
     from shoal.units.errors import UserError, Where
 

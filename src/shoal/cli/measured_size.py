@@ -1,4 +1,5 @@
-"""Implements `shoal size --job`: the part of a GPU that suffices for a job, from the history of its use.
+"""Implements `shoal size --job` and `shoal doctor --history`: the part of a GPU that suffices for a job, from the
+history of its use.
 
 The numbers are those of `shoal cost advise`: one function judges what is measured.
 """
@@ -13,6 +14,9 @@ import typer
 
 if TYPE_CHECKING:
     from shoal.cost.advice import MeasuredUse, RightSize
+    from shoal.policy.diagnosis.cluster_facts import MeasuredSize
+
+_RECENT = "7d"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,29 @@ def _measured(choice: MeasuredChoice) -> MeasuredUse:
         fix = "jobs are written NAMESPACE/NAME; shoal cost --by job lists those with costs"
         raise UserError(what, where=Where(path="--job"), fix=fix)
     return uses[choice.job]
+
+
+def measured_sizes(folder: Path) -> dict[str, MeasuredSize]:
+    """By `namespace/pod`, what suffices for the jobs of a history that used a small part of their GPUs.
+
+    Raises UserError for a folder without a history.
+    """
+    from shoal.cli.cost_source import CostSource
+    from shoal.cost.advice import right_size
+    from shoal.cost.right_size import is_underused
+    from shoal.policy.diagnosis.cluster_facts import MeasuredSize
+    from shoal.store.history.measured import measured_jobs
+
+    facts = CostSource(window=_RECENT, history=folder).open()
+    records = facts.records()
+    sizes = {}
+    for job, use in measured_jobs(facts.history, records, facts.window).items():
+        found = right_size(use) if is_underused(use.utilisation) else None
+        if found is not None and (found.instance is not None or found.cheaper is not None):
+            evidence = f"the last {_RECENT} of the history: {found.evidence}"
+            sizes[job] = MeasuredSize(job, _words(found), evidence)
+    held = ((one.holder, f"{one.holder.namespace}/{one.holder.job}") for one in records.holdings)
+    return {f"{holder.namespace}/{holder.pod}": sizes[job] for holder, job in held if job in sizes}
 
 
 def _words(found: RightSize) -> str:

@@ -13,6 +13,8 @@ able to see that it cannot touch a job.
 
 from __future__ import annotations
 
+from shoal.data.named_objects import DEFINITIONS, METRICS_APIS, MUTATING, VALIDATING
+
 READ = "get,list,watch"
 NAMESPACE = "shoal-system"
 """Where Shoal's own objects are by default."""
@@ -81,35 +83,6 @@ _JOB_KINDS = (
     ("trainer.kubeflow.org", "trainjobs"),
     ("workload.codeflare.dev", "appwrappers"),
 )
-
-
-_HOLDING = (
-    *("hand-down-deployments", "hand-down-leaderworkersets", "hand-down-replicasets", "hand-down-statefulsets"),
-    *("hold-jobs", "hold-pods", "hold-ray-services", "hold-training-jobs"),
-)
-_RULES = tuple(f"shoal-rule-shl-{one}" for one in ("305", "305-data", "320", "351", "352", "353", "354", "355"))
-_MODES = ("warn", "enforce")
-_RULE_BINDINGS = (f"{name}-{mode}{way}" for name in _RULES for mode in _MODES for way in ("", "-by-rule", "-by-mode"))
-_ADDED = ("toleration", "node-affinity", "shm", "nccl", "priority-class", "queue")
-_POLICIES = ",".join(
-    (
-        *(f"shoal-{name}{end}" for name in _HOLDING for end in ("", "-default")),
-        "shoal-rendezvous",
-        *(f"shoal-add-{name}" for name in _ADDED),
-    )
-)
-_KEEPING = (f"shoal-keep-queue-{name}" for name in ("jobs", "ray-services", "training-jobs"))
-_CHECKING = ",".join((*_KEEPING, "shoal-guard-devices", "shoal-limit-gpu-parts", *_RULES, *_RULE_BINDINGS))
-_DEFINITIONS = ",".join(
-    f"{plural}.kueue.x-k8s.io"
-    for plural in (
-        *("admissionchecks", "clusterqueues", "cohorts", "localqueues", "multikueueclusters", "multikueueconfigs"),
-        *("provisioningrequestconfigs", "resourceflavors", "topologies", "workloadpriorityclasses", "workloads"),
-    )
-)
-"""Of the kinds that Shoal's webhook converts, where Shoal brought them."""
-
-_METRICS_APIS = "v1beta1.custom.metrics.k8s.io,v1beta1.external.metrics.k8s.io,v1beta2.custom.metrics.k8s.io"
 
 
 def _doors(plurals: str, subresource: str) -> str:
@@ -189,9 +162,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     "gatekeeper": (
         *_RULING,
         f"create,{READ} validatingadmissionpolicies,validatingadmissionpolicybindings {_ADMISSION}",
-        f"delete,patch,update validatingadmissionpolicies,validatingadmissionpolicybindings {_ADMISSION} ={_CHECKING}",
+        f"delete,patch,update validatingadmissionpolicies,validatingadmissionpolicybindings {_ADMISSION} ={VALIDATING}",
         f"create,{READ} mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION}",
-        f"delete,patch,update mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION} ={_POLICIES}",
+        f"delete,patch,update mutatingadmissionpolicies,mutatingadmissionpolicybindings {_ADMISSION} ={MUTATING}",
         f"create,{READ} mutatingwebhookconfigurations {_ADMISSION}",
         f"delete,patch,update mutatingwebhookconfigurations {_ADMISSION} =shoal-gatekeeping",
         f"create,{READ} validatingwebhookconfigurations {_ADMISSION}",
@@ -202,7 +175,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ} priorityclasses @scheduling.k8s.io",
         f"{READ} customresourcedefinitions @apiextensions.k8s.io",
         # A user that may change any definition may have all objects of its kind sent to itself.
-        f"patch customresourcedefinitions @apiextensions.k8s.io ={_DEFINITIONS}",
+        f"patch customresourcedefinitions @apiextensions.k8s.io ={DEFINITIONS}",
         # A policy that reads a kind may be written by those only who may read it.
         f"{READ} localqueues,workloadpriorityclasses {_KUEUE}",
         f"{READ} resourceflavors {_KUEUE}",
@@ -314,7 +287,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The credentials of triggers, which TriggerAuthentications name.
         "get configmaps,secrets",
         "create,get apiservices @apiregistration.k8s.io",
-        f"patch,update apiservices @apiregistration.k8s.io ={_METRICS_APIS}",
+        f"patch,update apiservices @apiregistration.k8s.io ={METRICS_APIS}",
         *_running("operator.keda.sh", "keda-operator"),
     ),
     "driver-upgrades": (

@@ -8,6 +8,7 @@ import msgspec
 
 from shoal.policy.advice import Advice, Correction, Obj, RuleContext
 from shoal.policy.advised_kinds import advised_kinds, checks_of, file_checks
+from shoal.policy.declarations import Check
 from shoal.policy.object_set import is_advised, key_of, kind_of, with_namespace
 
 Refusals = Callable[[Obj], Iterable[Advice]]
@@ -63,26 +64,41 @@ def warnings(
         if not is_advised(written):
             continue
         obj = with_namespace(written)
-        kind, (namespace, name) = kind_of(obj), key_of(obj)
         # The file rules compare the object with that of the context, which is as it was written.
         found = [one for each in file_checks() for one in each(written, context)] if of_files else []
-        found += [one for each in checks_of(kind) for one in each(obj, context)]
+        found += [one for each in checks_of(kind_of(obj)) for one in each(obj, context)]
         if refusals is not None:
             found += _unreported(refusals(written), found)
-        for one in found:
-            if one.reason in chosen:
-                yield Warned(
-                    source=source,
-                    api_version=str(obj.get("apiVersion") or ""),
-                    kind=kind.name,
-                    namespace=namespace,
-                    name=name,
-                    rule=one.reason,
-                    field=one.path,
-                    message=one.what,
-                    fix=one.fix,
-                    correction=one.correction,
-                )
+        yield from _warned(source, obj, found, chosen)
+
+
+def warnings_by(
+    checks: Iterable[Check], objects: Iterable[tuple[str, Obj]], context: RuleContext, chosen: Collection[str]
+) -> Iterator[Warned]:
+    """Those of these checks only, whatever the kinds of the objects."""
+    wanted = tuple(checks)
+    for source, written in objects:
+        if is_advised(written):
+            obj = with_namespace(written)
+            yield from _warned(source, obj, (one for each in wanted for one in each(obj, context)), chosen)
+
+
+def _warned(source: str, obj: Obj, found: Iterable[Advice], chosen: Collection[str]) -> Iterator[Warned]:
+    namespace, name = key_of(obj)
+    for one in found:
+        if one.reason in chosen:
+            yield Warned(
+                source=source,
+                api_version=str(obj.get("apiVersion") or ""),
+                kind=kind_of(obj).name,
+                namespace=namespace,
+                name=name,
+                rule=one.reason,
+                field=one.path,
+                message=one.what,
+                fix=one.fix,
+                correction=one.correction,
+            )
 
 
 def _unreported(refused: Iterable[Advice], found: Sequence[Advice]) -> list[Advice]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from build.diagnosed_clusters import causes, diagnosed, event, gpu_node, pod_ended, running, waiting
+from build.manifests import Object
 from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
 from shoal.policy.diagnosis.log_patterns import PATTERNS
 from shoal.policy.diagnosis.log_reading import causes_in, logged_xid, read_log
@@ -166,6 +167,47 @@ def test_a_container_that_the_runtime_cannot_create_names_the_driver_or_the_tool
     assert created("nvml error: driver/library version mismatch: unknown") == ["DriverLibraryMismatch"]
     assert created('no runtime for "nvidia" is configured') == ["RuntimeHandlerMissing"]
     assert created("unresolvable CDI devices nvidia.com/gpu=0") == ["DeviceSpecMissing"]
+
+
+@pytest.mark.parametrize(
+    ("message", "cause", "words"),
+    [
+        ('secret "hub" not found', "MissingSecret", 'Secret "hub" does not exist in namespace team'),
+        ('configmap "settings" not found', "MissingConfigMap", 'ConfigMap "settings" does not exist in namespace team'),
+        ("couldn't find key token in Secret team/hub", "MissingSecret", 'Secret "hub" has no key token'),
+    ],
+)
+def test_a_container_without_its_secret_names_what_is_missing(message: str, cause: str, words: str) -> None:
+    broken = pod_ended(waiting={"reason": "CreateContainerConfigError", "message": message})
+    (found,) = diagnosed("pod", "team/train", broken).causes
+    assert (found.id, words in found.what) == (cause, True)
+
+
+def _being_created() -> Object:
+    made = pod_ended(waiting={"reason": "ContainerCreating"})
+    made["spec"]["volumes"] = [{"name": "keys", "secret": {"secretName": "hub"}}]
+    return made
+
+
+def test_a_volume_without_its_secret_is_known_from_events() -> None:
+    broken = _being_created()
+    told = event(broken, "FailedMount", 'MountVolume.SetUp failed for volume "keys" : secret "hub" not found')
+    found = diagnosed("cluster", "", gpu_node("gpu-1"), broken, told)
+    assert [(each.id, each.subject) for each in found.causes] == [("MissingSecret", "pod team/train")]
+
+
+def test_without_events_it_is_not_known_whether_the_secret_of_a_pod_that_is_being_created_exists() -> None:
+    found = diagnosed("pod", "team/train", _being_created())
+    assert found.causes == ()
+    (unchecked,) = [each for each in found.not_run if each.check == "whether Secret hub exists"]
+    assert "kubectl get secret hub -n team" in unchecked.why
+
+
+def test_an_image_that_needs_a_login_shows_the_secret_that_was_not_found() -> None:
+    broken = pod_ended(waiting={"reason": "ErrImagePull", "message": "401 Unauthorized"})
+    told = event(broken, "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (registry)")
+    (found,) = diagnosed("pod", "team/train", broken, told).causes
+    assert "(registry)" in found.evidence[1]
 
 
 def test_memory_and_a_log_are_two_causes() -> None:

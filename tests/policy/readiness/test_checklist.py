@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
+import msgspec
 import pytest
 
 from build.manifests import Object, pod, thing
 from build.ready_clusters import LABELS, METRICS, bare, checked_items, program, ready
+from shoal.api.plain_objects import PlainObjects, add_file
+from shoal.policy.catalogue import rules
 from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
-from shoal.policy.kinds import DEPLOYMENT
-from shoal.policy.readiness.checklist import SECTIONS, check_ids, readiness
-from shoal.policy.readiness.outcomes import ReadinessFacts, RecordedHistory, passed
+from shoal.policy.kinds import DEPLOYMENT, LIMIT_RANGE
+from shoal.policy.readiness.checklist import SECTIONS, check_ids, needed_kinds, readiness
+from shoal.policy.readiness.outcomes import ReadinessFacts, ReadinessItem, RecordedHistory, passed
 
 _ONLY_BY_HAND = {"device-files", "storage-bandwidth", "spot-strategy", "commitments"}
 """What no object of a cluster can show."""
@@ -119,7 +123,7 @@ def _node(**labels: str) -> Object:
                 "HorizontalPodAutoscaler",
                 "team/serve",
                 spec={
-                    "scaleTargetRef": {"name": "serve"},
+                    "scaleTargetRef": {"kind": "Deployment", "name": "serve"},
                     "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}],
                 },
             ),
@@ -246,3 +250,54 @@ def test_names_of_objects_are_one_word_of_a_command() -> None:
     del node["metadata"]["labels"]["nvidia.com/mig.config"]
     command = checked_items(node)["mig-layouts"].commands[0]
     assert "'x; rm -rf /'" in command
+
+
+_WITH_RULES = [(check.id, reason) for _, checks in SECTIONS for check in checks for reason in check.rules]
+
+
+@pytest.mark.parametrize(("name", "reason"), _WITH_RULES)
+def test_a_finding_of_a_rule_fails_its_check_and_names_the_rule(name: str, reason: str) -> None:
+    rule = rules()[reason]
+    item = _with_example(rule.bad)[name]
+    assert item.state == "fail"
+    assert any(words.startswith(f"{rule.id} {reason}: ") for words in item.evidence)
+    assert any(rule.id in command for command in item.commands)
+    item = _with_example(rule.good)[name]
+    assert not any(words.startswith(f"{rule.id} {reason}: ") for words in item.evidence)
+
+
+def test_a_check_of_which_a_rule_finds_nothing_says_so() -> None:
+    assert "SHL-701: no finding" in _READY["replica-metrics"].evidence
+
+
+def test_a_check_whose_rules_may_not_read_their_objects_is_not_run() -> None:
+    cluster = DiagnosedCluster(ready(), set(needed_kinds()) - {LIMIT_RANGE}, unread={LIMIT_RANGE: "is forbidden"})
+    found = {item.id: item for item in readiness(ReadinessFacts(cluster)).items}["quotas"]
+    assert (found.state, found.evidence) == ("not run", ("SHL-409, SHL-411, SHL-412: is forbidden",))
+
+
+def test_rules_say_nothing_of_namespaces_without_gpus() -> None:
+    objects = _example(rules()["NoNameResolution"].bad, "web")
+    assert checked_items(*ready(), *objects, metrics=METRICS)["network-policies"].state == "pass"
+
+
+def _with_example(text: str) -> dict[str, ReadinessItem]:
+    """In a ready cluster, in place of its own objects of these kinds."""
+    example = _example(text)
+    kinds = {obj["kind"] for obj in example} - {"Namespace", "Pod"}
+    return checked_items(*(obj for obj in ready() if obj["kind"] not in kinds), *example, metrics=METRICS)
+
+
+def _example(text: str, namespace: str = "team") -> list[Object]:
+    """The objects of an example, in this namespace; a part of an object is put into one."""
+    found = PlainObjects()
+    add_file(found, "example.yaml", text.replace("team-a", namespace).encode())
+    for plain in found.objects:
+        plain.obj["metadata"].setdefault("namespace", namespace)
+    return [plain.obj for plain in found.objects] or [_around(msgspec.yaml.decode(text), text)]
+
+
+def _around(part: Any, text: str) -> Object:
+    if isinstance(part, list):
+        return thing("monitoring.coreos.com/v1", "PrometheusRule", "team/part", spec={"groups": [{"rules": part}]})
+    return thing("v1", "ConfigMap", "team/part", data={"config.yaml": text})

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from shoal.policy.readiness.all_reduce import all_reduce_outcome
+from shoal.policy.readiness.smoke_objects import is_of_smoke_tests, job_object, namespace_object
 from shoal.policy.readiness.smoke_results import (
     interruption_outcome,
     no_pods_outcome,
     scaling_outcome,
     stuck_outcome,
+    unseen_words,
     vectoradd_outcome,
 )
 
@@ -104,3 +106,27 @@ def test_a_pytorch_job_without_pods_says_what_kept_them_away(
 def test_other_results_say_what_was_seen() -> None:
     assert "ran again on node b after 11 s" in interruption_outcome("a", "b", 11).evidence[0]
     assert stuck_outcome("pod x did not end", 300, "no GPU").evidence == ("pod x did not end after 300 s: no GPU",)
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "words"),
+    [
+        ({}, {}, "pod x has no node, and no scheduler named default-scheduler has looked at it"),
+        ({}, {"schedulerName": "shoal"}, "pod x has no node, and no scheduler named shoal has looked at it"),
+        ({"conditions": [{"type": "PodScheduled", "status": "False"}]}, {}, ""),
+        ({}, {"nodeName": "gpu-1"}, ""),
+    ],
+)
+def test_a_pod_that_no_scheduler_has_looked_at_names_the_scheduler(
+    status: dict[str, object], spec: dict[str, object], words: str
+) -> None:
+    assert unseen_words([{"metadata": {"name": "x"}, "spec": spec, "status": status}]) == words
+
+
+def test_objects_of_an_earlier_smoke_test_are_known_by_their_namespace() -> None:
+    made = job_object("interruption", "nvidia.com/gpu")
+    assert is_of_smoke_tests(made)
+    assert is_of_smoke_tests(namespace_object())
+    made["metadata"]["namespace"] = "team"
+    assert not is_of_smoke_tests(made)
+    assert not is_of_smoke_tests({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "shoal-smoke-test"}})

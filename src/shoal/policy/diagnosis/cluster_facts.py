@@ -40,6 +40,15 @@ _WITHOUT_NAMESPACE = ("Node", "NodeClaim", "NodePool")
 Amounts = dict[str, int]
 
 
+class MeasuredSize(msgspec.Struct, frozen=True):
+    """What would suffice for a job, by its recorded use."""
+
+    job: str
+    """`namespace/name`."""
+    suffices: str
+    evidence: str
+
+
 class DiagnosedCluster:
     def __init__(
         self,
@@ -59,12 +68,18 @@ class DiagnosedCluster:
         self._unread = dict(unread or {})
         self.logs = dict(logs or {})
         self.metrics = metrics
+        self.sizes: dict[str, MeasuredSize] = {}
+        """By `namespace/pod`, of the jobs that use a small part of their GPUs."""
 
     def is_known(self, kind: GroupKind) -> bool:
         return kind in self._known
 
     def why_unknown(self, kind: GroupKind) -> str:
         return self._unread.get(kind, f"no object of the kind {kind.name} is given")
+
+    def refusal(self, kind: GroupKind) -> str:
+        """Why objects of the kind may not be read; empty if they may."""
+        return self._unread.get(kind, "")
 
     def not_run(self, subject: str, check: str, *kinds: GroupKind) -> NotRun | None:
         """None if objects of all these kinds are known."""

@@ -8,13 +8,20 @@ from shoal.policy.advice import Obj
 from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, named, text_of
 from shoal.policy.diagnosis.log_patterns import SHARED_MEMORY, SHARED_MEMORY_FIX
 from shoal.policy.diagnosis.log_reading import causes_in, read_log
+from shoal.policy.diagnosis.missing_objects import (
+    missing_in,
+    missing_in_events,
+    pull_secrets_words,
+    unchecked_secrets,
+)
 from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
 from shoal.policy.fields import dig, maps
 from shoal.policy.object_set import key_of
 
 _IMAGE_REASONS = frozenset({"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"})
 _CREATE_REASONS = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError"})
-_QUIET = frozenset({"", "ContainerCreating", "PodInitializing", "CrashLoopBackOff"})
+_BEING_CREATED = frozenset({"ContainerCreating", "PodInitializing"})
+_QUIET = _BEING_CREATED | {"", "CrashLoopBackOff"}
 _SIGBUS = 128 + 7
 _OOM = "OOMKilled"
 _PULLING = (
@@ -50,7 +57,10 @@ def container_ends(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     statuses = [each for field in ("initContainerStatuses", "containerStatuses") for each in _statuses(pod, field)]
     found: list[FoundCause] = []
     for status in statuses:
-        found += _container(pod, status, subject)
+        found += _container(facts, pod, status, subject)
+    if any(dig(status, "state", "waiting", "reason") in _BEING_CREATED for status in statuses):
+        found += missing_in_events(facts, pod)
+        yield from unchecked_secrets(facts, pod)
     logs = facts.logs.get("/".join(key_of(pod)))
     shown = causes_in(logs, subject) if logs is not None else []
     known = {cause.id for cause in found}
@@ -83,15 +93,15 @@ def _pod_reason(pod: Obj, subject: str) -> Iterator[FoundCause]:
         yield FoundCause(identifier, subject, _POD_REASONS[reason], fix, evidence)
 
 
-def _container(pod: Obj, status: Obj, subject: str) -> Iterator[FoundCause]:
+def _container(facts: DiagnosedCluster, pod: Obj, status: Obj, subject: str) -> Iterator[FoundCause]:
     name = str(status.get("name") or "")
     where = f"{subject}, container {name}"
     waiting = dig(status, "state", "waiting") or {}
     reason, message = str(dig(waiting, "reason") or ""), str(dig(waiting, "message") or "")
     if reason in _IMAGE_REASONS:
-        yield _image(pod, where, reason, f"{status.get('image') or ''}: {message}")
+        yield _image(pod, where, f"{reason}: {status.get('image') or ''}: {message}", pull_secrets_words(facts, pod))
     elif reason in _CREATE_REASONS:
-        yield _creation(where, reason, message)
+        yield missing_in(message, where, key_of(pod)[0]) or _creation(where, reason, message)
     elif reason not in _QUIET:
         yield FoundCause(
             "ContainerDoesNotStart", where, f"the container waits: {reason}", "see the message", (text_of(message),)
@@ -131,13 +141,13 @@ def _end(pod: Obj, where: str, name: str, ended: Obj) -> Iterator[FoundCause]:
     yield from found
 
 
-def _image(pod: Obj, where: str, reason: str, message: str) -> FoundCause:
+def _image(pod: Obj, where: str, message: str, told: tuple[str, ...]) -> FoundCause:
     lower = message.lower()
     why, fix = next(
         ((why, fix) for words, why, fix in _PULLING if any(word in lower for word in words)),
         ("the image cannot be pulled", "check its name and the access of the node to the registry"),
     )
-    if reason == "InvalidImageName":
+    if lower.startswith("invalidimagename"):
         why, fix = "the name of the image is not valid", "correct the image"
     namespace, name = key_of(pod)
     return FoundCause(
@@ -145,7 +155,7 @@ def _image(pod: Obj, where: str, reason: str, message: str) -> FoundCause:
         where,
         why,
         fix,
-        (text_of(f"{reason}: {message}"),),
+        (text_of(message), *told),
         (shell_command("kubectl describe pod {} -n {}", name, namespace),),
     )
 

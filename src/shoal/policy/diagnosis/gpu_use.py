@@ -1,17 +1,19 @@
 """Why a GPU is used little, from one reading of DCGM's metrics: idle, waiting for the CPU, small batches, an oversized
-model of GPU, heat, or a stuck process.
+model of GPU, heat, or a stuck process. What suffices for a job is judged from the history of its use.
 
 One reading is a moment. The causes say so, and name the series to look at over time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster
-from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict
+from shoal.policy.advice import Obj
+from shoal.policy.diagnosis.cluster_facts import DiagnosedCluster, device_requests, has_ended
+from shoal.policy.diagnosis.verdicts import FoundCause, NotRun, RuledOut, Verdict, shell_command
+from shoal.policy.object_set import key_of
 from shoal.prometheus.samples import samples_of
 
 UTIL, USED, FREE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
@@ -77,6 +79,20 @@ def gpu_use(facts: DiagnosedCluster, *, uuid: str = "", node: str = "", pod: str
         yield NotRun(subject, "the use of its GPUs", "the metrics have no such GPU")
     for one in chosen:
         yield from _judged(one)
+
+
+def measured_use(facts: DiagnosedCluster, pods: Iterable[Obj]) -> Iterator[FoundCause]:
+    """Of jobs whose recorded use needs less than they hold; one cause for each job."""
+    told: set[str] = set()
+    for pod in pods:
+        size = facts.sizes.get("/".join(key_of(pod)))
+        if size is None or size.job in told or has_ended(pod) or not device_requests(pod):
+            continue
+        told.add(size.job)
+        what = f"the job has used a small part of its GPUs since they are recorded: {size.suffices} would suffice"
+        fix = "ask for that; check the peak of the longest run before"
+        command = shell_command("shoal size --job {}", size.job)
+        yield FoundCause("OversizedGpu", f"job {size.job}", what, fix, (size.evidence,), (command,))
 
 
 def _judged(one: GpuReading) -> Iterator[Verdict]:

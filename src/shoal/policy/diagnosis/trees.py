@@ -25,7 +25,7 @@ from shoal.policy.diagnosis.device_topology import across_sockets
 from shoal.policy.diagnosis.ended_pods import container_ends
 from shoal.policy.diagnosis.gangs import JOB_KINDS, job_progress, jobs, pods_of
 from shoal.policy.diagnosis.gpu_stack import gpu_stack
-from shoal.policy.diagnosis.gpu_use import gpu_use
+from shoal.policy.diagnosis.gpu_use import gpu_use, measured_use
 from shoal.policy.diagnosis.mig_and_sharing import mig_layout, time_slicing
 from shoal.policy.diagnosis.node_scaling import scale_up
 from shoal.policy.diagnosis.node_states import gpu_errors, is_silent, lost_node, nodes_of_gpu
@@ -125,6 +125,7 @@ def _pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
     yield from across_sockets(facts, pod)
     if not has_ended(pod):
         yield from gpu_use(facts, pod="/".join(key_of(pod)))
+        yield from measured_use(facts, (pod,))
 
 
 def _waiting_pod(facts: DiagnosedCluster, pod: Obj) -> Iterator[Verdict]:
@@ -149,6 +150,7 @@ def _job(facts: DiagnosedCluster, job: Obj) -> Iterator[Verdict]:
     pods = pods_of(facts, job)
     for pod in pods:
         yield from _causes(_waiting_pod(facts, pod) if is_waiting(pod) else container_ends(facts, pod))
+    yield from measured_use(facts, pods)
     used = {str(dig(pod, "spec", "nodeName") or "") for pod in pods if not has_ended(pod)}
     for node in facts.nodes:
         if name_of(node) in used:
@@ -218,6 +220,7 @@ def _cluster(facts: DiagnosedCluster) -> Iterator[Verdict]:
     stuck = (each for one in unadmitted for each in stuck_workload(facts, one))
     yield from _condensed(dict.fromkeys(chain(queued, stuck)), "workloads")
     yield from gpu_use(facts)
+    yield from measured_use(facts, facts.pods)
     if missing is None:
         fine = len(facts.pods) - len(waiting) - len(broken)
         yield RuledOut("cluster", f"{fine:,} of {len(facts.pods):,} pods run or have ended well")

@@ -1,7 +1,8 @@
 """The readiness checklist: all checks by section, and their results for a cluster.
 
-A check whose objects were not read is `not run`, with the reason. The checks of the section Testing are the results of
-smoke tests: without them they are not run either.
+Where a rule of the catalogue decides about an item, that rule judges the objects (`rule_findings.py`), and its id is
+the evidence. A check whose objects were not read is `not run`, with the reason. The checks of the section Testing are
+the results of smoke tests: without them they are not run either.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from shoal.policy.readiness.outcomes import (
     ReadinessReport,
     not_run,
 )
+from shoal.policy.readiness.rule_findings import kinds_of_rules, with_rules
 
 SMOKE_TESTS: Final = {
     "vectoradd": "A pod with a GPU runs vectorAdd",
@@ -77,8 +79,9 @@ def check_ids() -> list[str]:
 
 
 def needed_kinds() -> list[GroupKind]:
-    """The kinds that the checks read."""
-    return list(dict.fromkeys(kind for _, checks in SECTIONS for check in checks for kind in check.needs))
+    """The kinds that the checks and their rules read."""
+    every = [check for _, checks in SECTIONS for check in checks]
+    return list(dict.fromkeys(kind for check in every for kind in (*check.needs, *kinds_of_rules(check))))
 
 
 def readiness(facts: ReadinessFacts) -> ReadinessReport:
@@ -88,7 +91,7 @@ def readiness(facts: ReadinessFacts) -> ReadinessReport:
 
 def _item(section: str, check: ReadinessCheck, facts: ReadinessFacts) -> ReadinessItem:
     missing = facts.cluster.not_run("", check.id, *check.needs)
-    found = check.judge(facts) if missing is None else not_run(missing.why)
+    found = with_rules(check, check.judge(facts), facts) if missing is None else not_run(missing.why)
     return ReadinessItem(
         check.id, section, check.title, found.state, found.evidence, found.fix, found.commands, found.corrections
     )

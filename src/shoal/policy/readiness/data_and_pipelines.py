@@ -134,12 +134,14 @@ PIPELINES = (
         "Kubeflow Pipelines or Argo Workflows (if used)",
         _of_kinds((WORKFLOW,), "workflow-controller", "ml-pipeline", "argo-server"),
         (DEPLOYMENT, WORKFLOW),
+        ("ForeignTemplateLanguage",),
     ),
     ReadinessCheck(
         "delivery",
         "Tekton (if used)",
         _of_kinds((PIPELINE, PIPELINE_RUN), "tekton-pipelines"),
         (DEPLOYMENT, PIPELINE),
+        ("MissingTask", "MisplacedTolerations", "NotShared"),
     ),
     ReadinessCheck(
         "serving",

@@ -275,6 +275,12 @@ CHECKS = (
     ReadinessCheck("exporter", "GPU metrics are exported and scraped", _exporter, (NODE, DAEMON_SET, SERVICE_MONITOR)),
     ReadinessCheck("node-labels", "Product, MIG capability and NVLink state are labels", _labels, (NODE,)),
     ReadinessCheck("numa", "Topology Manager single-numa-node on nodes with GPUs", _numa, (NODE,)),
-    ReadinessCheck("nccl-topology", "Jobs on several nodes mount a NCCL topology", _nccl_topology, JOB_KINDS),
+    ReadinessCheck(
+        "nccl-topology",
+        "Jobs on several nodes mount a NCCL topology",
+        _nccl_topology,
+        JOB_KINDS,
+        ("TopologyNotPassed",),
+    ),
     ReadinessCheck("fabric", "Network between nodes measured above 300 GB/s", _fabric, (NODE,)),
 )

@@ -180,7 +180,13 @@ _MONITORS = (SERVICE_MONITOR, POD_MONITOR)
 CHECKS = (
     ReadinessCheck("scrape-interval", "GPU metrics are read at least every 30 s", _interval, _MONITORS),
     ReadinessCheck("dashboards", "Dashboards of utilization, temperature, memory, NVLink", _dashboards, (CONFIG_MAP,)),
-    ReadinessCheck("alerts", "Alerts of temperature, underutilization, leaks, NCCL hangs", _alerts, (PROMETHEUS_RULE,)),
+    ReadinessCheck(
+        "alerts",
+        "Alerts of temperature, underutilization, leaks, NCCL hangs",
+        _alerts,
+        (PROMETHEUS_RULE,),
+        ("OldMetricName", "UsedByFree", "XidIsAGauge", "RateOfGauge"),
+    ),
     ReadinessCheck("idle-cost", "The cost of idle GPUs is recorded", _idle_cost, (DEPLOYMENT,)),
     ReadinessCheck(
         "queue-metrics", "Pending workloads and waits are metrics", _queue_metrics, (*_MONITORS, DEPLOYMENT)

@@ -77,6 +77,10 @@ class ReadinessCheck(msgspec.Struct, frozen=True):
     judge: Callable[[ReadinessFacts], Outcome]
     needs: tuple[GroupKind, ...] = ()
     """Kinds without which the check cannot run."""
+    rules: tuple[str, ...] = ()
+    """The rules of the catalogue, by their reasons, that find nothing where the check passes."""
+    is_of_tenants: bool = False
+    """Whether the rules count in namespaces with GPUs only."""
 
 
 class ReadinessItem(msgspec.Struct, frozen=True, rename="camel"):

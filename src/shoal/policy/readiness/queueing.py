@@ -182,18 +182,39 @@ def _quotas(facts: ReadinessFacts) -> Outcome:
 
 CHECKS = (
     ReadinessCheck(
-        "admission", "Jobs are admitted by quota and start as a whole", _admission, (DEPLOYMENT, CLUSTER_QUEUE)
+        "admission",
+        "Jobs are admitted by quota and start as a whole",
+        _admission,
+        (DEPLOYMENT, CLUSTER_QUEUE),
+        ("MisplacedQueueName",),
     ),
-    ReadinessCheck("queues", "ClusterQueues have quota, cohort and preemption", _queues, (CLUSTER_QUEUE,)),
     ReadinessCheck(
-        "priorities", "WorkloadPriorityClasses for production, research, batch", _priorities, (WORKLOAD_PRIORITY_CLASS,)
+        "queues",
+        "ClusterQueues have quota, cohort and preemption",
+        _queues,
+        (CLUSTER_QUEUE,),
+        ("NoNamespaceSelector", "NoSuchFlavor"),
     ),
-    ReadinessCheck("mig-layouts", "Each pool that can be partitioned has a MIG layout", _mig_layouts, (NODE,)),
+    ReadinessCheck(
+        "priorities",
+        "WorkloadPriorityClasses for production, research, batch",
+        _priorities,
+        (WORKLOAD_PRIORITY_CLASS,),
+        ("MisplacedValue",),
+    ),
+    ReadinessCheck(
+        "mig-layouts",
+        "Each pool that can be partitioned has a MIG layout",
+        _mig_layouts,
+        (NODE,),
+        ("NoDisabledLayout",),
+    ),
     ReadinessCheck("gpu-taints", "Nodes with GPUs are tainted", _taints, (NODE,)),
     ReadinessCheck(
         "quotas",
         "Namespaces with GPUs have quotas of GPUs, CPU, memory, storage",
         _quotas,
         (POD, NAMESPACE, LOCAL_QUEUE, RESOURCE_QUOTA),
+        ("NeverCounted", "GpuByDefault", "GpuDemanded"),
     ),
 )

@@ -36,7 +36,6 @@ _SPOT = (
     ("kubernetes.azure.com/scalesetpriority", "spot"),
 )
 _GPU_KEYS = ("karpenter.k8s.aws/instance-gpu", "nvidia.com/gpu", "node.kubernetes.io/instance-type")
-_CPU_METRICS = ("cpu", "memory")
 
 
 def _node_scaling(facts: ReadinessFacts) -> Outcome:
@@ -113,27 +112,15 @@ def _replicas(facts: ReadinessFacts) -> Outcome:
     if not serving:
         return not_applicable("no Deployment uses GPUs")
     targets = {
-        (key_of(one)[0], str(dig(one, "spec", "scaleTargetRef", "name"))): one for one in facts.cluster.all(AUTOSCALER)
+        (key_of(one)[0], str(dig(one, "spec", "scaleTargetRef", "name"))) for one in facts.cluster.all(AUTOSCALER)
     }
-    scaled = [(one, targets[key_of(one)]) for one in serving if key_of(one) in targets]
-    by_cpu = [autoscaler for _, autoscaler in scaled if _is_by_cpu(autoscaler)]
-    if by_cpu:
-        return failed(
-            f"autoscalers of GPU Deployments that follow CPU or memory only: {name_list(by_cpu)}",
-            "scale by a metric of the GPU or of the model server: CPU hardly follows the load of a GPU",
-        )
+    scaled = [one for one in serving if key_of(one) in targets]
     if not scaled:
         return failed(
             f"no Deployment with GPUs is scaled: {name_list(serving)}",
             "create a HorizontalPodAutoscaler on a metric of GPUs",
         )
-    return passed(f"{len(scaled)} of {len(serving)} Deployments with GPUs scale by metrics of GPUs or servers")
-
-
-def _is_by_cpu(autoscaler: Obj) -> bool:
-    metrics = maps(dig(autoscaler, "spec", "metrics"))
-    names = [str(dig(one, "resource", "name") or dig(one, "containerResource", "name") or "") for one in metrics]
-    return not metrics or all(name in _CPU_METRICS for name in names)
+    return passed(f"{len(scaled)} of {len(serving)} Deployments with GPUs are scaled")
 
 
 def _scaled_objects(facts: ReadinessFacts) -> Outcome:
@@ -152,8 +139,26 @@ def _scaled_objects(facts: ReadinessFacts) -> Outcome:
 
 CHECKS = (
     ReadinessCheck("node-autoscaling", "GPU pools grow and shrink, with delays", _node_scaling, (NODE, DEPLOYMENT)),
-    ReadinessCheck("node-pools", "NodePools require GPUs and have limits (if used)", _pools, (NODE_POOL,)),
+    ReadinessCheck(
+        "node-pools",
+        "NodePools require GPUs and have limits (if used)",
+        _pools,
+        (NODE_POOL,),
+        ("OldFieldName", "NoNodeClass", "NotAnInstanceAttribute", "TaintWithoutValue", "InvalidPool"),
+    ),
     ReadinessCheck("spot-training", "Training on spot capacity keeps checkpoints", _spot, (NODE, POD)),
-    ReadinessCheck("replica-metrics", "GPU Deployments scale by metrics of GPUs", _replicas, (DEPLOYMENT, AUTOSCALER)),
-    ReadinessCheck("scaled-objects", "ScaledObjects are ready (if used)", _scaled_objects, (SCALED_OBJECT,)),
+    ReadinessCheck(
+        "replica-metrics",
+        "GPU Deployments scale by metrics of GPUs",
+        _replicas,
+        (DEPLOYMENT, AUTOSCALER),
+        ("CpuOfGpuPods",),
+    ),
+    ReadinessCheck(
+        "scaled-objects",
+        "ScaledObjects are ready (if used)",
+        _scaled_objects,
+        (SCALED_OBJECT,),
+        ("MisplacedGroup", "UnknownTrigger"),
+    ),
 )

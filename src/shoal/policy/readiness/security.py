@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.policy.advice import Obj
+from shoal.policy.catalogue import rules
 from shoal.policy.diagnosis.cluster_facts import device_requests, few, labels_of, name_of
 from shoal.policy.diagnosis.verdicts import shell_command
 from shoal.policy.fields import dig, label_selector, string_keys, strings
@@ -22,11 +23,8 @@ from shoal.policy.readiness.outcomes import (
 ADMISSION_POLICY = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicy")
 ADMISSION_BINDING = GroupKind("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding")
 _PSA = "pod-security.kubernetes.io/"
-_RULES = (
-    ("GPU requests equal limits", "GPU requests must equal limits"),
-    ("GPU pods tolerate the taint", "GPU pods must tolerate nvidia.com/gpu taint"),
-    ("GPU pods name their nodes", "GPU pods must specify nodeAffinity for GPU nodes"),
-)
+_RULES = ("UnequalGpus", "NoGpuToleration", "NoGpuNodeAffinity")
+"""That must be enforced; policies of other projects are known by the messages."""
 _NONE = "no namespace uses GPUs"
 _SHARING = "nvidia.com/gpu.sharing-strategy"
 _REPLICAS = "nvidia.com/gpu.replicas"
@@ -126,12 +124,12 @@ def _admission(facts: ReadinessFacts) -> Outcome:
     denying = [
         one for one in facts.cluster.all(ADMISSION_BINDING) if "Deny" in strings(dig(one, "spec", "validationActions"))
     ]
-    lacking = []
+    lacking, messages = [], _messages()
     for name in namespaces:
         labels = {"kubernetes.io/metadata.name": name, **labels_of(objects.get(name, {}))}
         bound = [str(dig(one, "spec", "policyName")) for one in denying if _selects(one, labels)]
         text = "\n".join(texts.get(policy, "") for policy in bound)
-        missing = [rule for rule, message in _RULES if message not in text]
+        missing = [words for words, message in messages.items() if message not in text]
         if missing:
             lacking.append(f"{name}: {', '.join(missing)}")
     if lacking:
@@ -141,7 +139,13 @@ def _admission(facts: ReadinessFacts) -> Outcome:
             "shoal policy preview",
             "shoal policy generate --mode enforce | kubectl apply -f -",
         )
-    return passed(f"policies enforce requests equal to limits, tolerations and node affinity in {few(namespaces)}")
+    return passed(f"policies enforce {', '.join(messages)} in {few(namespaces)}")
+
+
+def _messages() -> dict[str, str]:
+    """Of the policies of the rules, by the name of the rule."""
+    declared = ((rules()[reason].id, reason, rules()[reason].policy) for reason in _RULES)
+    return {f"{id_} {reason}": policy.validations[0].message for id_, reason, policy in declared if policy is not None}
 
 
 def _selects(binding: Obj, labels: dict[str, str]) -> bool:
@@ -177,8 +181,22 @@ def _is_shared(node: Obj) -> bool:
 
 _TENANTS = (POD, NAMESPACE, LOCAL_QUEUE)
 CHECKS = (
-    ReadinessCheck("pod-security", "Namespaces with GPUs enforce restricted", _pod_security, _TENANTS),
-    ReadinessCheck("network-policies", "Namespaces with GPUs are isolated", _network, (*_TENANTS, NETWORK_POLICY)),
+    ReadinessCheck(
+        "pod-security",
+        "Namespaces with GPUs enforce restricted",
+        _pod_security,
+        _TENANTS,
+        ("PodSecurity",),
+        is_of_tenants=True,
+    ),
+    ReadinessCheck(
+        "network-policies",
+        "Namespaces with GPUs are isolated",
+        _network,
+        (*_TENANTS, NETWORK_POLICY),
+        ("NoNameResolution", "NoExternalTraffic", "UnsetNamespaceLabel"),
+        is_of_tenants=True,
+    ),
     ReadinessCheck("device-files", "Device files are restricted on the hosts", _device_files, (NODE,)),
     ReadinessCheck("driver-updates", "Drivers are updated node by node", _driver_updates, (CLUSTER_POLICY,)),
     ReadinessCheck(

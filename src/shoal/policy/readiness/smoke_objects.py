@@ -6,12 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from shoal.policy.advice import Obj
+from shoal.policy.object_set import key_of
 from shoal.policy.pod_templates import GPU
 
 NAMESPACE: Final = "shoal-smoke-test"
 MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "shoal-check"}
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
 _USER: Final = 65532
+
+
+def is_of_smoke_tests(obj: Obj) -> bool:
+    """Whether it is the namespace of the tests or in it: it may end long after the tests."""
+    namespace, name = key_of(obj)
+    return (namespace or name) == NAMESPACE and (bool(namespace) or obj.get("kind") == "Namespace")
 
 
 def namespace_object() -> Obj:

@@ -102,6 +102,16 @@ def scaling_outcome(replicas: int, seconds: float) -> Outcome:
     return failed(told, fix, "shoal scale plan")
 
 
+def unseen_words(pods: Sequence[Obj]) -> str:
+    """Says that no scheduler has looked at a pod, if so; empty otherwise."""
+    for pod in pods:
+        told = {each.get("type") for each in maps(dig(pod, "status", "conditions"))}
+        if not dig(pod, "spec", "nodeName") and "PodScheduled" not in told:
+            name, scheduler = dig(pod, "metadata", "name"), dig(pod, "spec", "schedulerName") or "default-scheduler"
+            return text_of(f"pod {name} has no node, and no scheduler named {scheduler} has looked at it")
+    return ""
+
+
 def stuck_outcome(what: str, seconds: float, reason: str) -> Outcome:
     """It did not get so far in time. `reason`: what a pod waits for, if it is known."""
     evidence = f"{what} after {seconds:.0f} s" + (f": {reason}" if reason else "")

@@ -29,6 +29,8 @@ _SET_BY_CONTROLLERS = {
     "LeaderWorkerSet": ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX"),
 }
 _LAUNCHERS = ("torchrun", _OLD_LAUNCHER, "accelerate", "deepspeed", "mpirun", "horovodrun", "torch.distributed.run")
+_ALLOWING_ROOT = frozenset({"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"})
+"""Variables by which Open MPI runs as root; it needs both."""
 _RENDEZVOUS = f'annotate the pods {RENDEZVOUS}: "true" to have them start together, with rank, size and master given'
 DEAD_IMAGES = {
     "nvidia/triton-inference-server": "Triton is published as nvcr.io/nvidia/tritonserver",
@@ -309,7 +311,7 @@ def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             words = command_words(container)
             if "mpirun" not in words:
                 continue
-            if "--allow-run-as-root" not in words and not _has_user(obj, template.spec, container):
+            if "--allow-run-as-root" not in words and not _may_launch(obj, template.spec, container):
                 what = "mpirun refuses to run as root, the default user of most images"
                 yield Advice("RootLauncher", f"{path}.command", what, "add --allow-run-as-root")
             if files and not any(word.startswith("NCCL_TOPO_FILE") for word in words):
@@ -317,11 +319,18 @@ def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
                 yield Advice("TopologyNotPassed", f"{path}.command", what, f"add -x NCCL_TOPO_FILE={files[0]}")
 
 
-def _has_user(obj: Obj, spec: Obj, container: Obj) -> bool:
-    """Whether the launcher runs as another user than root, as images with keys outside of /root do."""
+def _may_launch(obj: Obj, spec: Obj, container: Obj) -> bool:
+    """Whether the launcher runs as another user than root, as images with keys outside of /root do, or mpirun is told
+    by variables that root is meant."""
     keys = str(dig(obj, "spec", "sshAuthMountPath") or "/root")
-    users = (dig(each, "securityContext", "runAsUser") for each in (spec, container))
-    return not keys.startswith("/root") or any(user is not None for user in users)
+    if not keys.startswith("/root") or {str(one.get("name")) for one in maps(container.get("env"))} >= _ALLOWING_ROOT:
+        return True
+    # The container's goes before the pod's.
+    users = [dig(each, "securityContext", "runAsUser") for each in (container, spec)]
+    chosen = next((user for user in users if user is not None), None)
+    if chosen is not None:
+        return bool(chosen != 0)
+    return any(dig(each, "securityContext", "runAsNonRoot") is True for each in (container, spec))
 
 
 @check(

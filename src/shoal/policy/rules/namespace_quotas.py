@@ -1,5 +1,7 @@
 """Checks whether the pods of a workload fit in the quotas of its namespace, before its controller creates them.
 
+A workload is refused only if one pod alone exceeds a quota: then none is ever created. Of others some pods run.
+
 The API server checks pods themselves. A workload is accepted without a check, and only the events of a ReplicaSet or a
 Job name the quota that refuses its pods.
 """
@@ -28,11 +30,37 @@ _REQUESTS: Final = "requests."
         "SHL-421",
         "OverQuota",
         "error",
-        fault="the pods of a workload request more than a ResourceQuota of the namespace allows",
-        effect="the API server refuses the pods of the workload",
+        fault="one pod requests more than a ResourceQuota of the namespace allows",
+        effect="the API server refuses all pods of the workload",
         fix="request less, or have the quota raised",
         links=("https://kubernetes.io/docs/concepts/policy/resource-quotas/",),
         at_admission="webhook",
+        bad="""\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: team-a}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: "registry.example/train:1.4", resources: {limits: {nvidia.com/gpu: 8}}}]
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpus, namespace: team-a}
+spec: {hard: {requests.nvidia.com/gpu: "4"}}
+""",
+        changes=(Change("limits: {nvidia.com/gpu: 8}", "limits: {nvidia.com/gpu: 4}"),),
+    ),
+    Rule(
+        "SHL-423",
+        "PartlyOverQuota",
+        "warning",
+        fault="all pods of a workload request more than a ResourceQuota of the namespace allows, and one does not",
+        effect="some pods run, and the API server refuses the others until these have ended",
+        fix="run fewer pods at a time, or have the quota raised",
+        links=("https://kubernetes.io/docs/concepts/policy/resource-quotas/",),
+        at_admission="warning",
         bad="""\
 apiVersion: batch/v1
 kind: Job
@@ -61,24 +89,56 @@ def over_quota(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     quotas = [one for one in context.all(RESOURCE_QUOTA, namespace) if not _has_scopes(one)]
     if not quotas:
         return
-    field = _COUNTS.get(kind_of(obj), "")
-    count = dig(obj, "spec", field) if field else None
-    pods = count if isinstance(count, int) and count > 0 else 1
+    field, pods = _COUNTS.get(kind_of(obj), ""), _pods(obj)
     for template in pod_templates(obj):
+        requests = _requests(template.spec)
         for quota in quotas:
-            yield from _exceeded(quota, template.path, _requests(template.spec), pods)
+            yield from _exceeded(quota, template.path, requests)
+            if pods > 1:
+                yield from _exceeded_by_all(quota, f"spec.{field}", requests, pods)
 
 
-def _exceeded(quota: Obj, path: str, requests: Mapping[str, Quantity], pods: int) -> Iterator[Advice]:
-    name = str(dig(quota, "metadata", "name"))
-    for item, written in string_keys(dig(quota, "spec", "hard")).items():
-        amount = requests.get(item.removeprefix(_REQUESTS)) if item.startswith(_REQUESTS) else None
-        hard = _quantity(written)
-        if amount is None or hard is None or amount.nano * pods <= hard.nano:
-            continue
-        asked = str(amount) if pods == 1 else f"{pods} pods with {amount} each"
-        what = f"{asked} of {item.removeprefix(_REQUESTS)}, and the ResourceQuota {name} allows {hard} in all"
-        yield Advice("OverQuota", f"{path}.containers", what, "request less, or have the quota raised")
+def _pods(obj: Obj) -> int:
+    """How many are meant to run at the same time, of kinds that say so."""
+    kind = kind_of(obj)
+    count = dig(obj, "spec", _COUNTS[kind]) if kind in _COUNTS else None
+    completions = dig(obj, "spec", "completions") if kind == JOB else None
+    pods = count if isinstance(count, int) else 1
+    return min(pods, completions) if isinstance(completions, int) else pods
+
+
+def _exceeded(quota: Obj, path: str, requests: Mapping[str, Quantity]) -> Iterator[Advice]:
+    """By one pod."""
+    for item, amount, hard in _counted(quota, requests):
+        if amount.nano > hard.nano:
+            what = f"{amount} of {item}, and the ResourceQuota {_name(quota)} allows {hard} in all"
+            yield Advice("OverQuota", f"{path}.containers", what, "request less, or have the quota raised")
+
+
+def _exceeded_by_all(quota: Obj, path: str, requests: Mapping[str, Quantity], pods: int) -> Iterator[Advice]:
+    """Only by several pods: a Job runs them one after the other, and a Deployment with fewer."""
+    for item, amount, hard in _counted(quota, requests):
+        if amount.nano <= hard.nano < amount.nano * pods:
+            fitting = hard.nano // amount.nano
+            what = (
+                f"{pods} pods with {amount} of {item} each, and the ResourceQuota {_name(quota)} allows {hard} in all: "
+                f"{fitting} run{'s' if fitting == 1 else ''} at a time"
+            )
+            yield Advice("PartlyOverQuota", path, what, f"write {fitting}, or have the quota raised")
+
+
+def _counted(quota: Obj, requests: Mapping[str, Quantity]) -> Iterator[tuple[str, Quantity, Quantity]]:
+    """What a pod requests of an item, and what the quota allows."""
+    for written, limit in string_keys(dig(quota, "spec", "hard")).items():
+        item = written.removeprefix(_REQUESTS)
+        amount = requests.get(item) if written.startswith(_REQUESTS) else None
+        hard = _quantity(limit)
+        if amount is not None and hard is not None:
+            yield item, amount, hard
+
+
+def _name(quota: Obj) -> str:
+    return str(dig(quota, "metadata", "name"))
 
 
 def _requests(spec: Obj) -> Mapping[str, Quantity]:

@@ -18,6 +18,7 @@ from shoal.policy.tenants.quotas import (
     flavor,
     hard_items,
     limit_range,
+    other_resources,
     queue_objects,
     quota_item,
     resource_quotas,
@@ -33,7 +34,7 @@ class TeamSurroundings(msgspec.Struct, frozen=True):
     """What the objects of a team depend on in its cluster."""
 
     advertised: Collection[str] = ()
-    """Names of GPUs that nodes advertise."""
+    """Names of the resources that nodes advertise."""
     device_classes: Collection[str] = ()
     granted: Mapping[str, int] = {}
     """Amounts of devices that replace those of the team for a time."""
@@ -62,7 +63,7 @@ def team_objects(team: Team, around: TeamSurroundings) -> list[Obj]:
         limit_range(team),
         *network_policies(team),
         *access_objects(team),
-        *queue_objects(team, devices),
+        *_queue_objects(team, devices, around),
     ]
 
 
@@ -71,12 +72,16 @@ def _renewed(grant: QuotaGrant, team: Team, around: TeamSurroundings) -> QuotaGr
     devices = device_amounts(team, around.advertised, {})
     items = hard_items(team, devices, around.device_classes)
     former = {item: items[item] for name in grant.devices if (item := quota_item(name)) in items}
-    queue = next((obj for obj in queue_objects(team, devices) if obj["kind"] == "ClusterQueue"), {})
+    queue = next((obj for obj in _queue_objects(team, devices, around) if obj["kind"] == "ClusterQueue"), {})
     # The queue gets these during the grant only.
     only_granted = {name: "0" for name in grant.devices if not devices.get(name)}
     flavors = nominal_quotas(queue, grant.devices)
     flavors[team.spec.queue.flavor] = {**only_granted, **flavors.get(team.spec.queue.flavor, {})}
     return msgspec.structs.replace(grant, former=former, former_queue=flavors)
+
+
+def _queue_objects(team: Team, devices: Mapping[str, int], around: TeamSurroundings) -> list[Obj]:
+    return queue_objects(team, devices, other_resources(around.advertised))
 
 
 def _rules(team: Team) -> dict[str, str]:

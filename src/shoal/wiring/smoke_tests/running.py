@@ -14,7 +14,7 @@ import msgspec
 from shoal.client.clock import Clock
 from shoal.client.ecosystem_kinds import PYTORCH_JOBS
 from shoal.client.item import Obj
-from shoal.client.kind import DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS
+from shoal.client.kind import DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, NODES, PODS, Kind
 from shoal.client.port import Api, Deletion, Patch, Select
 from shoal.client.refusals import BusyError, NotFoundError, RefusedError
 from shoal.devices.names import NVLINK
@@ -40,6 +40,7 @@ from shoal.policy.readiness.smoke_results import (
     scaling_outcome,
     stuck_outcome,
     training_outcome,
+    unseen_words,
     vectoradd_outcome,
 )
 from shoal.units.errors import TemporaryError, UserError, Where
@@ -51,6 +52,8 @@ _GPU = "nvidia.com/gpu"
 _NVLINK_GB_S = 300.0
 _MOST_LOG_BYTES = 1 << 20
 _INFERENCE = "inference-load"
+_FINAL = ("Complete", "Succeeded", "Failed")
+"""The last conditions of Jobs and of PyTorchJobs."""
 
 
 class PodLogs(Protocol):
@@ -116,7 +119,8 @@ class SmokeTests:
             try:
                 return await test(resource)
             except NotInTimeError as error:
-                reason = next(iter(blocked_pods(await self._pods(), "smoke test")), "")
+                pods = await self._pods()
+                reason = next(iter(blocked_pods(pods, "smoke test")), "") or unseen_words(pods)
                 return stuck_outcome(str(error), self._clock.seconds() - begun, reason)
         except RefusedError as error:
             return not_run(f"the cluster refuses it: {error}")
@@ -153,12 +157,7 @@ class SmokeTests:
         name, wanted = "distributed", self._settings.replicas
         await self._api.create(JOBS, indexed_job_object(name, SMOKE_TEST_IMAGE, resource, wanted))
         chosen = Select(labels=f"batch.kubernetes.io/job-name={name}")
-
-        async def ended() -> Obj | None:
-            job = (await self._api.get(JOBS, NAMESPACE, name)).obj()
-            return job if _final_condition(job, ("Complete", "Failed")) else None
-
-        await self._until(f"not all {wanted} pods of the Job ended", ended)
+        await self._ended_job(f"not all {wanted} pods of the Job ended", JOBS, name)
         pods = [item.obj() for item in (await self._api.list(PODS, NAMESPACE, chosen)).items]
         results = [(_node_of(pod), fault) for pod in pods if (fault := outcome(pod)) is not None]
         return job_outcome(results, wanted, resource)
@@ -174,20 +173,14 @@ class SmokeTests:
         begun = self._clock.seconds()
         await self._api.create(PYTORCH_JOBS, pytorch_job_object(name, image, resource, workers))
         chosen = Select(labels=f"training.kubeflow.org/job-name={name}")
-
-        async def ended() -> Obj | None:
-            job = (await self._api.get(PYTORCH_JOBS, NAMESPACE, name)).obj()
-            return job if _final_condition(job, ("Succeeded", "Failed")) else None
-
         try:
-            job = await self._until(f"the PyTorchJob of {workers + 1} pods did not end", ended)
+            job = await self._ended_job(f"the PyTorchJob of {workers + 1} pods did not end", PYTORCH_JOBS, name)
         except NotInTimeError:
             if (await self._api.list(PODS, NAMESPACE, chosen)).items:
                 raise
             job = (await self._api.get(PYTORCH_JOBS, NAMESPACE, name)).obj()
             return no_pods_outcome(job, await self._events("PyTorchJob", name), self._clock.seconds() - begun)
-        state = _final_condition(job, ("Succeeded", "Failed"))
-        return training_outcome(state, workers + 1, self._clock.seconds() - begun)
+        return training_outcome(_final_condition(job), workers + 1, self._clock.seconds() - begun)
 
     async def _inference(self) -> Outcome:
         load = self._settings.inference
@@ -235,6 +228,13 @@ class SmokeTests:
 
         await self._until(f"not all {replicas} replicas were ready", is_ready)
         return scaling_outcome(replicas, self._clock.seconds() - begun)
+
+    async def _ended_job(self, what: str, kind: Kind, name: str) -> Obj:
+        async def ended() -> Obj | None:
+            job = (await self._api.get(kind, NAMESPACE, name)).obj()
+            return job if _final_condition(job) else None
+
+        return await self._until(what, ended)
 
     async def _ended_pod(self, pod: Obj) -> Obj:
         name = pod["metadata"]["name"]
@@ -297,10 +297,10 @@ def _node_of(pod: Obj) -> str:
     return str((pod.get("spec") or {}).get("nodeName", ""))
 
 
-def _final_condition(job: Obj, kinds: Sequence[str]) -> str:
-    """The type of the first of these conditions that is true; empty without one."""
+def _final_condition(job: Obj) -> str:
+    """The type of the condition with which a job ended; empty while it has not."""
     conditions = (job.get("status") or {}).get("conditions") or ()
-    return next((one["type"] for one in conditions if one["type"] in kinds and one["status"] == "True"), "")
+    return next((one["type"] for one in conditions if one["type"] in _FINAL and one["status"] == "True"), "")
 
 
 def _gpus(node: Obj) -> int:

@@ -18,6 +18,7 @@ from shoal.client.kind import DEVICE_CLASSES, NAMESPACES, NODES, PODS, Kind
 from shoal.client.port import Api, Select
 from shoal.client.refusals import NotFoundError
 from shoal.client.served_writer import ServedWriter, described
+from shoal.devices.names import DOMAIN
 from shoal.policy.tenants.grants import grant_of, is_over
 from shoal.policy.tenants.labels import MANAGED_BY, MANAGER, QUOTA, SELECTOR, TEAM_LABEL
 from shoal.policy.tenants.objects import TeamSurroundings, shared_objects, team_objects
@@ -34,7 +35,6 @@ _PRUNED = (
     ("kueue.x-k8s.io", "LocalQueue"),
     ("kueue.x-k8s.io", "ClusterQueue"),
 )
-_GPU_PREFIX = "nvidia.com/"
 Change = Literal["created", "configured", "unchanged", "deleted", "skipped"]
 
 
@@ -64,8 +64,9 @@ class TenantObjects:
         advertised = {
             name
             for node in nodes
-            for name in (node.get("status") or {}).get("allocatable") or {}
-            if name.startswith(_GPU_PREFIX)
+            for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
+            # A kubelet lists all sizes of huge pages.
+            if amount != "0" or name.startswith(DOMAIN)
         }
         classes = [obj["metadata"]["name"] for obj in await self._listed(DEVICE_CLASSES)]
         meta = {"name": QUOTA, "namespace": team.namespace}
