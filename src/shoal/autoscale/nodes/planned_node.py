@@ -146,7 +146,10 @@ def narrowed(
         return Refusal("no offering satisfies the requirements", is_final, is_about_types=True)
     found = _fitting(node, template, variant, requirements, offers, is_final=is_final, keeps=keeps_min_values)
     if template.has_interruptions and isinstance(found, NarrowedNode):
-        hours = lost_hours([*(each.loss for each in node.pods), pod.loss])
+        if pod.loss.gang and pod.loss.hours:
+            hours = lost_hours([*(each.loss for each in node.pods), pod.loss])
+        else:
+            hours = max(node.lost_hours, pod.loss.hours)
         return msgspec.structs.replace(found, lost_hours=hours)
     return found
 
