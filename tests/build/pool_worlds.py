@@ -32,8 +32,11 @@ def machine(
     spot: float | None = None,
     zones: Sequence[str] = ZONES,
     labels: Mapping[str, str] | None = None,
+    interruptions: float = 0.0,
 ) -> InstanceType:
-    """A type with so many cores, 4 GiB for each, on demand and, if it has a price, on spot."""
+    """A type with so many cores, 4 GiB for each, on demand and, if it has a price, on spot with so many interruptions
+    per hour.
+    """
     capacity = {"cpu": cpu * 1000, "memory": cpu * 4 * 2**30, "pods": 110}
     if gpus:
         capacity["nvidia.com/gpu"] = gpus
@@ -43,7 +46,11 @@ def machine(
         name,
         capacity,
         labels={key: (value,) for key, value in own.items()},
-        offerings=tuple(Offering(zone, kind, each) for zone in zones for kind, each in prices.items()),
+        offerings=tuple(
+            Offering(zone, kind, each, interruptions_per_hour=interruptions if kind == "spot" else 0.0)
+            for zone in zones
+            for kind, each in prices.items()
+        ),
     )
 
 

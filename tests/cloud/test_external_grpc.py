@@ -11,9 +11,10 @@ import pytest
 
 from build.cloud_contract import GUARANTEES, CloudUnderTest, pool_of
 from build.external_grpc_provider import Provider, served
+from build.jumping_clock import JumpingClock
 from build.small_clusters import SmallCluster, small_cluster
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.client.clock import WallClock
+from shoal.client.clock import Clock, WallClock
 from shoal.client.item import Item, Obj
 from shoal.client.kind import CONFIG_MAPS, Kind
 from shoal.cloud.external_grpc import ExternalGrpcCloud
@@ -43,8 +44,8 @@ async def _cloud(folder: Path) -> AsyncIterator[tuple[ExternalGrpcCloud, Provide
             await calls.close()
 
 
-def _client(calls: ExternalGrpcCalls, cluster: SmallCluster) -> ExternalGrpcCloud:
-    return ExternalGrpcCloud(calls, cluster.api, WallClock(), _decoded)
+def _client(calls: ExternalGrpcCalls, cluster: SmallCluster, clock: Clock | None = None) -> ExternalGrpcCloud:
+    return ExternalGrpcCloud(calls, cluster.api, clock or WallClock(), _decoded)
 
 
 def _decoded(data: bytes) -> Obj:
@@ -209,6 +210,93 @@ async def test_a_request_that_is_carried_out_late_is_not_repeated_at_once_and_it
         provider.act()
         assert {each.id for each in await other.instances()} == {each.id for each in made}
         assert len(provider.groups["first"].instances) == 2
+
+
+async def _give_up_before_it_is_carried_out(cloud: ExternalGrpcCloud, provider: Provider) -> tuple[str, int]:
+    """A launch whose request has no answer; the request."""
+    provider.late = []
+    with pytest.raises(TemporaryError):
+        await cloud.create(_request("one", 2))
+    await cloud.delete([each.id for each in await cloud.instances()])
+    (late,), provider.late = provider.late, None
+    return late
+
+
+async def test_machines_of_a_request_that_is_carried_out_after_its_launch_was_given_up_are_deleted(
+    tmp_path: Path,
+) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, cluster):
+        id_, count = await _give_up_before_it_is_carried_out(cloud, provider)
+        assert await cloud.instances() == ()
+        group = provider.groups[id_]
+        group.target += count
+        provider.act()
+        assert await cloud.instances() == ()
+        assert (group.target, group.instances) == (0, {})
+        await cloud.instances()
+        assert (await cluster.get(CONFIG_MAPS, NAME, NAMESPACE))["data"] == {KEY: "{}"}
+
+
+async def test_nothing_is_kept_in_the_account_of_a_lost_request_that_was_carried_out_and_is_given_up(
+    tmp_path: Path,
+) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, cluster):
+        provider.acts_at_once = False
+        provider.loses_answers_of = "NodeGroupIncreaseSize"
+        with pytest.raises(TemporaryError):
+            await cloud.create(_request("one", 2))
+        await cloud.delete([each.id for each in await cloud.instances()])
+        assert provider.groups["first"].target == 0
+        assert (await cluster.get(CONFIG_MAPS, NAME, NAMESPACE))["data"] == {KEY: "{}"}
+
+
+async def test_a_late_target_is_lowered_before_its_machines_exist(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, _):
+        id_, count = await _give_up_before_it_is_carried_out(cloud, provider)
+        provider.acts_at_once = False
+        provider.groups[id_].target += count
+        await cloud.instances()
+        assert provider.groups[id_].target == 0
+
+
+async def test_machines_that_users_add_long_after_a_lost_request_are_left(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, cluster):
+        clock = JumpingClock(WallClock())
+        other = _client(cloud._calls, cluster, clock)
+        id_, count = await _give_up_before_it_is_carried_out(other, provider)
+        assert (await cluster.get(CONFIG_MAPS, NAME, NAMESPACE))["data"] != {KEY: "{}"}
+        clock.ahead_s += other.launch_limit_s + 1
+        await other.instances()
+        assert (await cluster.get(CONFIG_MAPS, NAME, NAMESPACE))["data"] == {KEY: "{}"}
+        provider.groups[id_].target += count
+        provider.act()
+        await other.instances()
+        assert len(provider.groups[id_].instances) == count
+
+
+async def test_one_launch_of_a_lost_request_is_given_up_and_the_other_one_gets_its_machine(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, provider, cluster):
+        provider.late = []
+        for token in ("one", "two"):
+            with pytest.raises(TemporaryError):
+                await cloud.create(_request(token))
+        await cloud.delete([each.id for each in await cloud.instances() if each.id.startswith("one/")])
+        late, provider.late = provider.late, None
+        for id_, count in late:
+            provider.groups[id_].target += count
+        provider.act()
+        (left,) = await cloud.instances()
+        (made,) = await _client(cloud._calls, cluster).create(_request("two"))
+        assert (left.id, left.provider_id) == (made.id, made.provider_id)
+        assert set(provider.groups["first"].instances) == {made.provider_id}
+
+
+async def test_an_account_that_was_changed_to_amounts_below_zero_is_refused(tmp_path: Path) -> None:
+    async with _cloud(tmp_path) as (cloud, _, cluster):
+        raw = '{"first": {"unmade": -1, "asked": 1}}'
+        await cluster.patch(CONFIG_MAPS, NAME, {"data": {KEY: raw}}, namespace=NAMESPACE)
+        with pytest.raises(UserError, match="changed by others"):
+            await cloud.instances()
 
 
 async def test_an_accepted_deletion_is_requested_once(tmp_path: Path) -> None:

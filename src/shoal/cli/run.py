@@ -163,6 +163,14 @@ class CloudOptions:
     cloud_region: Annotated[
         str, typer.Option("--cloud-region", metavar="REGION", help="The region; by default that of the AWS profile.")
     ] = ""
+    cloud_interruption_queue: Annotated[
+        str,
+        typer.Option(
+            "--cloud-interruption-queue",
+            metavar="NAME",
+            help="The SQS queue in which EventBridge puts notices before instances are taken back.",
+        ),
+    ] = ""
     cloud_kubeconfig: Annotated[
         Path | None,
         typer.Option(
@@ -192,6 +200,8 @@ class CloudOptions:
             return choice
         if self.cloud_config is not None and self.cloud is not CloudName.EXTERNAL_GRPC:
             raise UserError("only the cloud external-grpc has this file", where=Where(path="--cloud-config"))
+        if self.cloud_interruption_queue and self.cloud is not CloudName.AWS:
+            raise UserError("only the cloud aws has this queue", where=Where(path="--cloud-interruption-queue"))
         if self.cloud is CloudName.EXTERNAL_GRPC:
             return replace(choice, cloud=self._external_grpc())
         if self.cloud is CloudName.CLUSTER_API:
@@ -205,7 +215,7 @@ class CloudOptions:
             raise UserError(what, where=Where(path="--cloud-cluster"), fix="as in --cloud-cluster training")
         from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
 
-        found = Ec2Settings(self.cloud_cluster, self.cloud_region)
+        found = Ec2Settings(self.cloud_cluster, self.cloud_region, interruption_queue=self.cloud_interruption_queue)
         ec2_client(found)
         return replace(choice, cloud=found)
 

@@ -141,6 +141,9 @@ class IamOptions:
     node_role: Annotated[
         str, typer.Option("--node-role", metavar="NAME", help="The role of the nodes, which instances get.")
     ] = ""
+    interruption_queue: Annotated[
+        str, typer.Option("--interruption-queue", metavar="NAME", help="The SQS queue with notices of interruptions.")
+    ] = ""
 
 
 @with_options
@@ -150,5 +153,5 @@ def iam(options: IamOptions) -> None:
 
     from shoal.cloud.ec2_policy import PolicyScope, iam_policy
 
-    scope = PolicyScope(options.cluster, options.region, options.account, options.node_role)
+    scope = PolicyScope(options.cluster, options.region, options.account, options.node_role, options.interruption_queue)
     typer.echo(json.dumps(iam_policy(scope), indent=2))

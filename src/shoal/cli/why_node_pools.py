@@ -23,6 +23,7 @@ from shoal.store.inventory import Inventory
 from shoal.store.node_planning import undecided_scaling
 from shoal.store.node_scaling import has_pools
 from shoal.views.explanation import Explanation
+from shoal.views.scale_plan import passed_over_text
 from shoal.views.starting_nodes import is_starting, starting_lines
 
 HEADING = "node pools"
@@ -58,6 +59,7 @@ def _lines(plan: NodePlan, pods: Iterable[str], claims: Iterable[NodeClaim], now
     alike = Counter((node.pool, node.launch.name, node.offering.capacity_type, node.price) for node in plan.new_nodes)
     for (pool, kind, capacity_type, price), count in sorted(alike.items()):
         lines.append(f"pool {pool} would provide {count:,} x {kind} ({capacity_type}), ${price * count:,.2f} per hour")
+    lines += [f"not chosen: {words}" for words in sorted({passed_over_text(node) for node in plan.new_nodes} - {""})]
     lines += [f"node {node}, which is starting, would take it" for node in sorted(taking - told)]
     refused = [each for each in plan.pending if each.pod in wanted]
     if refused and not plan.new_nodes:

@@ -12,13 +12,11 @@ have to be cloned from templates, which differ by provider.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from shoal.api.taints import Taint
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.client.clock import Clock
@@ -27,8 +25,16 @@ from shoal.client.port import Api, Patch, Select
 from shoal.client.refusals import NotFoundError
 from shoal.client.served import answering
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
-from shoal.cloud.group_offers import GroupOffer, types_of, usable
-from shoal.cloud.launch_account import Launch, Place, instances_of, place_text
+from shoal.cloud.group_offers import (
+    GroupOffer,
+    GroupReports,
+    GroupSize,
+    group_with_room,
+    launch_of,
+    offering_of,
+    types_of,
+)
+from shoal.cloud.launch_account import Place, instances_of, place_text
 from shoal.cloud.machine_groups import (
     LAUNCHES,
     PLACE,
@@ -38,10 +44,9 @@ from shoal.cloud.machine_groups import (
     machine_of,
     new_places,
 )
-from shoal.cloud.port import CloudInstance, InstanceRequest, InstanceState, NoCapacityError, ThrottledError
+from shoal.cloud.port import CloudInstance, InstanceRequest, InstanceState, ThrottledError
 from shoal.units.errors import ConflictError, UserError
 
-_log = logging.getLogger("shoal.nodes")
 _GROUP: Final = "cluster.x-k8s.io"
 _DELETE: Final = "cluster.x-k8s.io/delete-machine"
 _CLUSTER_LABEL: Final = "cluster.x-k8s.io/cluster-name"
@@ -64,10 +69,10 @@ class ClusterApiCloud:
         self._settings = settings
         self._kinds: dict[str, Kind] = {}
         self._kinds_s = float("-inf")
-        self._reported: dict[str, str] = {}
+        self._reports = GroupReports()
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
-        return types_of(self._usable(await self._offers(), {*pool.taints, *pool.startup_taints}), pool)
+        return types_of(self._reports.usable(await self._offers(), {*pool.taints, *pool.startup_taints}), pool)
 
     async def create(self, request: InstanceRequest) -> tuple[CloudInstance, ...]:
         groups = await self._groups()
@@ -125,7 +130,7 @@ class ClusterApiCloud:
                     continue
                 group = group_of(kind, raw)
                 if group is not None:
-                    self._report(group.name, group.problem)
+                    self._reports.say(group.name, group.problem)
                     found.append(group)
         return sorted(found, key=lambda each: (each.namespace, each.name))
 
@@ -140,16 +145,12 @@ class ClusterApiCloud:
             if group.offer is None:
                 continue
             if group.kind.plural == _POOLS and group.replicas and (group.namespace, group.name) not in with_machines:
-                self._report(group.name, "its provider makes no Machine objects, so no machine of it can be removed")
+                self._reports.say(
+                    group.name, "its provider makes no Machine objects, so no machine of it can be removed"
+                )
                 continue
             found.append(group.offer)
         return found
-
-    def _usable(self, offers: Sequence[GroupOffer], taints: Collection[Taint]) -> list[GroupOffer]:
-        fitting, different = usable(offers, taints)
-        for each in different:
-            self._report(each.group, f"its machines differ from others of type {each.type.name}: it is left out")
-        return fitting
 
     async def _machines(self) -> list[ManagedMachine]:
         kind = (await self._served()).get(_MACHINES)
@@ -192,7 +193,7 @@ class ClusterApiCloud:
         places = await self._places_of(group, machines)
         left = group.without_lost(places)
         if left != group:
-            self._report(group.name, "its replicas were lowered by others below the machines of Shoal")
+            self._reports.say(group.name, "its replicas were lowered by others below the machines of Shoal")
             group = await self._write(left)
 
         def found(place: Place) -> tuple[str, InstanceState]:
@@ -206,19 +207,12 @@ class ClusterApiCloud:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     async def _launch(self, groups: Sequence[MachineGroup], request: InstanceRequest) -> MachineGroup:
-        offering = request.instance_type, request.zone, request.capacity_type
-        offers = self._usable(self._offers_of(groups, await self._machines()), request.taints)
-        named = {each.group for each in offers if each.offering == offering}
-        fitting = [each for each in groups if each.id in named]
-        with_room = [each for each in fitting if each.replicas + request.count <= each.most]
-        if not with_room:
-            words = "/".join(offering)
-            if not fitting:
-                raise NoCapacityError(f"no MachineDeployment or MachinePool offers {words}")
-            largest = ", ".join(f"{each.name} has {each.replicas} of at most {each.most}" for each in fitting)
-            raise NoCapacityError(f"no room for {request.count} x {words}: {largest}")
-        launch = Launch(request.count, self._clock.seconds(), offering, dict(request.tags))
-        return await self._write(with_room[0].with_launch(request.token, launch))
+        offers = self._reports.usable(self._offers_of(groups, await self._machines()), request.taints)
+        named = {each.group for each in offers if each.offering == offering_of(request)}
+        fitting = {each.id: each for each in groups if each.id in named}
+        sizes = [GroupSize(each.id, each.name, each.replicas, each.most) for each in fitting.values()]
+        group = fitting[group_with_room(request, sizes, "MachineDeployment or MachinePool")]
+        return await self._write(group.with_launch(request.token, launch_of(request, self._clock.seconds())))
 
     async def _delete(self, group: MachineGroup, place: Place, machine: ManagedMachine) -> MachineGroup:
         kind = (await self._served())[_MACHINES]
@@ -241,13 +235,6 @@ class ClusterApiCloud:
         except ConflictError as error:
             raise ThrottledError(f"{group.kind.name} {group.name} was changed meanwhile", _AGAIN_S) from error
         return replace(group, version=item.version)
-
-    def _report(self, name: str, words: str) -> None:
-        """Once for each state; empty if there is nothing to say."""
-        if self._reported.get(name, "") != words:
-            self._reported[name] = words
-            if words:
-                _log.warning("node group %s: %s", name, words)
 
 
 def _id(group: MachineGroup, place: Place) -> str:

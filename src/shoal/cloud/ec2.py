@@ -23,6 +23,7 @@ from shoal.autoscale.nodes.instance_types import ON_DEMAND, SPOT, InstanceType, 
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import ZONE_LABEL
 from shoal.client.clock import Clock
+from shoal.cloud.ec2_notices import NoticeQueue
 from shoal.cloud.ec2_settings import Ec2Settings
 from shoal.cloud.port import (
     CLUSTER_TAG,
@@ -61,13 +62,16 @@ _BOOT_S: Final = 300.0
 
 
 class Ec2Cloud:
-    def __init__(self, client: Any, clock: Clock, settings: Ec2Settings) -> None:
-        """`client`: the EC2 client of boto3."""
+    def __init__(self, client: Any, clock: Clock, settings: Ec2Settings, queue_client: Any = None) -> None:
+        """`client`: the EC2 client of boto3; `queue_client`: its SQS client, if a queue with notices is named."""
         self.name = "ec2"
         self.launch_limit_s = LAUNCH_LIMIT_S
         self._client = client
         self._clock = clock
         self._cluster = settings.cluster
+        self._notices = (
+            None if queue_client is None else NoticeQueue(queue_client, settings.interruption_queue, clock, self._call)
+        )
         self._subnets: dict[str, str] = {}
         """A subnet of each zone."""
         self._subnets_s = self._prices_s = float("-inf")
@@ -111,8 +115,11 @@ class Ec2Cloud:
         filters = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
         pages = await self._pages("describe_instances", Filters=filters)
         raw = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
-        found = (made for each in raw if (made := _instance(each)) is not None)
-        return tuple(sorted(found, key=lambda each: each.id))
+        found = sorted((made for each in raw if (made := _instance(each)) is not None), key=lambda each: each.id)
+        if self._notices is None:
+            return tuple(found)
+        ends = await self._notices.interrupted({each.id for each in found})
+        return tuple(replace(each, interrupted_s=ends.get(each.id)) for each in found)
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Those that are gone, or belong to another cluster, are left out."""

@@ -20,6 +20,8 @@ READS: Final = (
     "DescribeSpotPriceHistory",
     "DescribeSubnets",
 )
+QUEUE: Final = ("DeleteMessage", "GetQueueUrl", "ReceiveMessage")
+"""Of SQS, where a queue with notices is named."""
 WRITES: Final = ("CreateTags", "RunInstances", "TerminateInstances")
 _USED: Final = ("image", "launch-template", "network-interface", "security-group", "subnet")
 """What a new instance uses, which has no tag of the cluster."""
@@ -32,6 +34,7 @@ class PolicyScope(msgspec.Struct, frozen=True):
     account: str = "*"
     node_role: str = ""
     """Without it, a launch template must not name an instance profile."""
+    interruption_queue: str = ""
 
 
 def iam_policy(scope: PolicyScope) -> dict[str, Any]:
@@ -54,6 +57,9 @@ def iam_policy(scope: PolicyScope) -> dict[str, Any]:
         role = f"arn:aws:iam::{scope.account}:role/{scope.node_role}"
         to_ec2 = {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}}
         statements.append(_allow("GiveNodesTheirRole", "iam:PassRole", role, to_ec2))
+    if scope.interruption_queue:
+        queue = f"arn:aws:sqs:{scope.region}:{scope.account}:{scope.interruption_queue}"
+        statements.append(_allow("ReadNotices", [f"sqs:{name}" for name in QUEUE], queue))
     return {"Version": "2012-10-17", "Statement": statements}
 
 

@@ -1,4 +1,4 @@
-"""The settings of EC2, and the client that they give."""
+"""The settings of EC2, and the clients that they give."""
 
 from __future__ import annotations
 
@@ -15,9 +15,21 @@ class Ec2Settings(msgspec.Struct, frozen=True):
     region: str = ""
     endpoint: str = ""
     """Of another server than that of the region."""
+    interruption_queue: str = ""
+    """The name of the queue with the notices of EventBridge; without it, notices are not read."""
 
 
 def ec2_client(settings: Ec2Settings) -> Any:
+    """Raises UserError without the SDK or a region."""
+    return _client(settings, "ec2")
+
+
+def sqs_client(settings: Ec2Settings) -> Any:
+    """The client of the queue with notices; None if none is named."""
+    return _client(settings, "sqs") if settings.interruption_queue else None
+
+
+def _client(settings: Ec2Settings, service: str) -> Any:
     """The client of the SDK, with the credentials that the SDK finds. Raises UserError without the SDK or a region."""
     try:
         sdk = import_module("boto3")
@@ -28,4 +40,4 @@ def ec2_client(settings: Ec2Settings) -> Any:
     session = sdk.session.Session(region_name=settings.region or None)
     if session.region_name is None:
         raise UserError("the AWS region is not known", where=Where(path="--cloud-region"), fix="as in us-east-1")
-    return session.client("ec2", config=config, endpoint_url=settings.endpoint or None)
+    return session.client(service, config=config, endpoint_url=settings.endpoint or None)

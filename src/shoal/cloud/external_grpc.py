@@ -10,7 +10,6 @@ A launch of which the provider reports an instance as failed is taken back as a 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -38,8 +37,16 @@ from shoal.cloud.external_grpc_account import (
     read_accounts,
 )
 from shoal.cloud.external_grpc_calls import ExternalGrpcCalls, RefusedByProviderError
-from shoal.cloud.group_offers import GroupOffer, types_of, usable
-from shoal.cloud.launch_account import Launch, Place, free_places, instances_of, place_text
+from shoal.cloud.group_offers import (
+    GroupOffer,
+    GroupReports,
+    GroupSize,
+    group_with_room,
+    launch_of,
+    offering_of,
+    types_of,
+)
+from shoal.cloud.launch_account import Place, instances_of, place_text
 from shoal.cloud.port import (
     ANY_ZONE,
     CloudInstance,
@@ -52,7 +59,6 @@ from shoal.cloud.protos import externalgrpc_pb2 as pb
 from shoal.units.errors import ConflictError, TemporaryError, UserError, Where
 from shoal.units.visible_text import visible
 
-_log = logging.getLogger("shoal.nodes")
 _BOOT_S: Final = 300.0
 _KNOWN_S: Final = 300.0
 _AGAIN_S: Final = 1.0
@@ -108,7 +114,7 @@ class ExternalGrpcCloud:
         self._groups_s = float("-inf")
         self._uncertain_s: dict[str, float] = {}
         """Until when a request without an answer may still be carried out, by group."""
-        self._reported: dict[str, str] = {}
+        self._reports = GroupReports()
 
     async def instance_types(self, pool: NodePool) -> tuple[InstanceType, ...]:
         return types_of(await self._usable({*pool.taints, *pool.startup_taints}), pool)
@@ -143,7 +149,7 @@ class ExternalGrpcCloud:
                 await self._finish(books, id_, instances)
             except RefusedByProviderError as error:
                 # What it has is not known: its machines must not count as gone.
-                self._report(id_, str(error))
+                self._reports.say(id_, str(error))
                 found += _listed(books.accounts[id_], None)
                 continue
             found += _listed(books.accounts[id_], instances)
@@ -169,10 +175,7 @@ class ExternalGrpcCloud:
     # -- groups -------------------------------------------------------------------------------------------------------
 
     async def _usable(self, taints: Collection[Taint]) -> list[GroupOffer]:
-        fitting, different = usable((each.offer for each in await self._known_groups()), taints)
-        for each in different:
-            self._report(each.group, f"its machines differ from others of type {each.type.name}: it is left out")
-        return fitting
+        return self._reports.usable((each.offer for each in await self._known_groups()), taints)
 
     async def _known_groups(self) -> list[_Group]:
         """Read again now and then, because prices and groups change."""
@@ -182,7 +185,7 @@ class ExternalGrpcCloud:
                 try:
                     found.append(_Group(await self._offer(raw), int(raw.maxSize)))
                 except (UserError, RefusedByProviderError) as error:
-                    self._report(raw.id, str(error))
+                    self._reports.say(raw.id, str(error))
             self._groups, self._groups_s = found, self._clock.seconds()
         return self._groups
 
@@ -199,7 +202,8 @@ class ExternalGrpcCloud:
         name = labels.get(INSTANCE_TYPE_LABEL) or raw.id
         zone, kind = labels.get(ZONE_LABEL) or ANY_ZONE, labels.get(CAPACITY_TYPE_LABEL) or ON_DEMAND
         known = type_named(name, (zone,))
-        if not status.get("capacity") and known is None:
+        one = _type(name, labels, status, where) if status.get("capacity") else known
+        if one is None:
             fix = "let the provider answer NodeGroupTemplateNodeInfo"
             raise UserError("it is not known what its machines have", where=where, fix=fix)
         price = await self._calls.hourly_price(labels, self._clock.seconds())
@@ -208,7 +212,6 @@ class ExternalGrpcCloud:
         if price is None or not 0 <= price < _MOST_PRICE:
             fix = f"let the provider answer PricingNodePrice, or label its template with a known {INSTANCE_TYPE_LABEL}"
             raise UserError("the price of its machines is not known", where=where, fix=fix)
-        one = _type(name, labels, status, known, where)
         taints = (node.get("spec") or {}).get("taints") or []
         try:
             read = msgspec.convert([{"value": "", **each} for each in taints], tuple[Taint, ...])
@@ -218,24 +221,15 @@ class ExternalGrpcCloud:
 
     async def _chosen(self, books: _Books, request: InstanceRequest) -> tuple[str, GroupAccount]:
         """The group for a new launch, and its account with the launch."""
-        offering = request.instance_type, request.zone, request.capacity_type
         most = {each.offer.group: each.most for each in await self._known_groups()}
-        full: list[str] = []
-        for offer in await self._usable(request.taints):
-            if offer.offering != offering:
-                continue
-            target = await self._calls.target_size(offer.group)
-            account = books.accounts.get(offer.group, GroupAccount())
-            if max(target, account.wanted) + request.count > most[offer.group]:
-                full.append(f"{offer.group} has {target} of at most {most[offer.group]}")
-                continue
-            instances = [str(each.id) for each in await self._calls.instances(offer.group)]
-            launch = Launch(request.count, self._clock.seconds(), offering, dict(request.tags))
-            return offer.group, account.with_launch(request.token, launch, instances, target)
-        words = "/".join(offering)
-        if not full:
-            raise NoCapacityError(f"no node group of the provider offers {words}")
-        raise NoCapacityError(f"no room for {request.count} x {words}: {', '.join(full)}")
+        fitting = [each.group for each in await self._usable(request.taints) if each.offering == offering_of(request)]
+        targets = {group: await self._calls.target_size(group) for group in fitting}
+        accounts = {group: books.accounts.get(group, GroupAccount()) for group in fitting}
+        sizes = [GroupSize(each, each, max(targets[each], accounts[each].wanted), most[each]) for each in fitting]
+        group = group_with_room(request, sizes, "node group of the provider")
+        instances = [str(each.id) for each in await self._calls.instances(group)]
+        launch = launch_of(request, self._clock.seconds())
+        return group, accounts[group].with_launch(request.token, launch, instances, targets[group])
 
     # -- machines -----------------------------------------------------------------------------------------------------
 
@@ -251,7 +245,7 @@ class ExternalGrpcCloud:
         now_s = self._clock.seconds()
         if account.asked and now_s < self._uncertain_s.get(id_, now_s):
             raise ThrottledError(f"a request for {account.asked} machines of {id_} has no answer yet", _UNCERTAIN_S / 4)
-        await books.put(id_, account.asking(missing))
+        await books.put(id_, account.asking(missing, now_s + self.launch_limit_s))
         try:
             await self._calls.increase(id_, missing)
         except TemporaryError:
@@ -278,7 +272,7 @@ class ExternalGrpcCloud:
             await books.put(id_, books.accounts[id_].without(places))
             await self._finish(books, id_, await self._seated(books, id_))
         except RefusedByProviderError as error:
-            self._report(id_, str(error))
+            self._reports.say(id_, str(error))
             await books.put(id_, books.accounts[id_].without(_left(books.accounts[id_], places)))
 
     async def _finish(self, books: _Books, id_: str, instances: Instances) -> None:
@@ -294,7 +288,7 @@ class ExternalGrpcCloud:
             try:
                 await self._calls.delete(id_, asked)
             except RefusedByProviderError as error:
-                self._report(id_, str(error))
+                self._reports.say(id_, str(error))
                 asked = []
         accepted = {*asked, *(name for name in account.ending if name in gone)}
         account = replace(
@@ -303,7 +297,7 @@ class ExternalGrpcCloud:
             deleted=tuple(dict.fromkeys((*account.deleted, *sorted(accepted)))),
         )
         await books.put(id_, account)
-        if account.unmade or account.doubted:
+        if account.unmade or account.doubted or (account.asked and not account.launches):
             await self._lower(books, id_, len(instances.keys() - gone - {*account.deleted}))
 
     async def _lower(self, books: _Books, id_: str, present: int) -> None:
@@ -316,11 +310,9 @@ class ExternalGrpcCloud:
             try:
                 await self._calls.decrease(id_, excess)
             except RefusedByProviderError as error:
-                self._report(id_, str(error))
+                self._reports.say(id_, str(error))
                 return
-        is_settled = not account.asked and not free_places(account.launches, account.by_place())
-        doubted = 0 if is_settled else account.doubted - max(excess - account.unmade, 0)
-        await books.put(id_, replace(account, unmade=0, doubted=doubted))
+        await books.put(id_, account.lowered(max(excess, 0), self._clock.seconds()))
 
     # -- the account --------------------------------------------------------------------------------------------------
 
@@ -333,20 +325,9 @@ class ExternalGrpcCloud:
                 fix=f"kubectl create configmap {NAME} --namespace {NAMESPACE}",
             ) from error
 
-    def _report(self, name: str, words: str) -> None:
-        """Once for each state."""
-        if self._reported.get(name) != words:
-            self._reported[name] = words
-            _log.warning("node group %s: %s", name, words)
 
-
-def _type(
-    name: str, labels: Mapping[str, str], status: Mapping[str, Any], known: InstanceType | None, where: Where
-) -> InstanceType:
-    """Of the template; of the table where that has no capacity."""
-    if not status.get("capacity"):
-        assert known is not None  # noqa: S101 - the caller checks it
-        return known
+def _type(name: str, labels: Mapping[str, str], status: Mapping[str, Any], where: Where) -> InstanceType:
+    """As the provider's template describes it."""
     one = instance_type_of({"name": name, "capacity": status["capacity"], "labels": labels}, where)
     kept = instance_type_of({"name": name, "capacity": status.get("allocatable") or {}}, where).capacity
     overhead = {key: amount - kept.get(key, amount) for key, amount in one.capacity.items()}

@@ -8,7 +8,7 @@ requested, given up and deleted is in the account before the request, and leaves
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -20,26 +20,32 @@ NAMESPACE: Final = "kube-system"
 NAME: Final = "shoal-external-grpc"
 KEY: Final = "groups"
 
+Amount = Annotated[int, msgspec.Meta(ge=0)]
+
 
 class GroupAccount(msgspec.Struct, frozen=True):
     """Of one node group."""
 
     outside: tuple[str, ...] = ()
     """The instances that are not Shoal's."""
-    outside_count: int = 0
+    outside_count: Amount = 0
     """How many machines the group had for others, also those that had no instance yet."""
     launches: Mapping[str, Launch] = {}
     places: Mapping[str, str] = {}
     """The places of instances."""
-    asked: int = 0
+    asked: Amount = 0
     """Machines of the last request to increase the group, until it is known that it was carried out."""
-    doubted: int = 0
-    """Machines of earlier such requests: they may still come, beside those of the last one."""
+    doubted: Amount = 0
+    """Machines of earlier such requests, and of those whose launch was given up: they may still come, beside those of
+    the last one.
+    """
+    late_until_s: float = 0.0
+    """Until when a request without an answer may still be carried out, in seconds since 1970."""
     ending: tuple[str, ...] = ()
     """The instances whose deletion is to be requested."""
     deleted: tuple[str, ...] = ()
     """The instances whose deletion was accepted, until they are gone."""
-    unmade: int = 0
+    unmade: Amount = 0
     """Machines that were given up before they had an instance: the target is lowered by them."""
 
     @property
@@ -92,9 +98,21 @@ class GroupAccount(msgspec.Struct, frozen=True):
         found = ((place_of(text), name) for name, text in self.places.items())
         return {place: name for place, name in found if place is not None}
 
-    def asking(self, count: int) -> GroupAccount:
+    def asking(self, count: int, late_until_s: float) -> GroupAccount:
         """Before a request for so many machines: an earlier one of which nothing is known may still be carried out."""
-        return replace(self, asked=count, doubted=self.doubted + self.asked)
+        return replace(self, asked=count, doubted=self.doubted + self.asked, late_until_s=late_until_s)
+
+    def lowered(self, count: int, now_s: float) -> GroupAccount:
+        """Once the target is lowered by this number. Other machines that were given up are not in the target: those of
+        a request without an answer may still come, until its time is over. Afterwards, machines that come are those of
+        others.
+        """
+        answered = max(self.unmade - self.asked, 0)
+        late = self.asked + self.doubted - max(count - answered, 0)
+        given_up = min(max(self.unmade - count, 0), self.asked)
+        asked = min(self.asked - given_up, late) if self.launches else 0
+        doubted = late - asked if now_s < self.late_until_s else 0
+        return replace(self, unmade=0, asked=asked, doubted=doubted)
 
     def without(self, places: Collection[Place]) -> GroupAccount:
         """Without these machines: those that exist are ending, the others are not made."""

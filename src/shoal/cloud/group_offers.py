@@ -1,7 +1,10 @@
-"""Chooses among groups of equal machines: which of them a pool may use, and which takes a launch."""
+"""Chooses among groups of equal machines: which of them a pool may use, and which takes a launch. Reports what is wrong
+with a group.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
@@ -11,6 +14,10 @@ from shoal.api.taints import Taint
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import ZONE_LABEL
+from shoal.cloud.launch_account import Launch
+from shoal.cloud.port import InstanceRequest, NoCapacityError
+
+_log = logging.getLogger("shoal.nodes")
 
 
 class GroupOffer(msgspec.Struct, frozen=True):
@@ -42,6 +49,58 @@ def usable(offers: Iterable[GroupOffer], taints: Collection[Taint]) -> tuple[lis
         known = first.setdefault(each.type.name, each.type)
         (fitting if _machine(known) == _machine(each.type) else different).append(each)
     return fitting, different
+
+
+class GroupReports:
+    """Warnings about groups, each once until it changes."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, str] = {}
+
+    def say(self, group: str, words: str) -> None:
+        """Empty if nothing is wrong any more."""
+        if self._last.get(group, "") != words:
+            self._last[group] = words
+            if words:
+                _log.warning("node group %s: %s", group, words)
+
+    def usable(self, offers: Iterable[GroupOffer], taints: Collection[Taint]) -> list[GroupOffer]:
+        """Those that nodes with these taints may come from. Reports those that are left out."""
+        fitting, different = usable(offers, taints)
+        for each in different:
+            self.say(each.group, f"its machines differ from others of type {each.type.name}: it is left out")
+        return fitting
+
+
+class GroupSize(msgspec.Struct, frozen=True):
+    group: str
+    """The identity of the group."""
+    name: str
+    """For messages."""
+    now: int
+    most: int
+
+
+def offering_of(request: InstanceRequest) -> tuple[str, str, str]:
+    return request.instance_type, request.zone, request.capacity_type
+
+
+def launch_of(request: InstanceRequest, now_s: float) -> Launch:
+    return Launch(request.count, now_s, offering_of(request), dict(request.tags))
+
+
+def group_with_room(request: InstanceRequest, sizes: Sequence[GroupSize], kinds: str) -> str:
+    """The first group that takes the launch as a whole. `sizes`: of the groups with its offering; `kinds`: what they
+    are. Raises NoCapacityError.
+    """
+    words = "/".join(offering_of(request))
+    if not sizes:
+        raise NoCapacityError(f"no {kinds} offers {words}")
+    for each in sizes:
+        if each.now + request.count <= each.most:
+            return each.group
+    largest = ", ".join(f"{each.name} has {each.now} of at most {each.most}" for each in sizes)
+    raise NoCapacityError(f"no room for {request.count} x {words}: {largest}")
 
 
 def types_of(offers: Sequence[GroupOffer], pool: NodePool) -> tuple[InstanceType, ...]:

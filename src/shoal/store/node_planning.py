@@ -20,6 +20,7 @@ from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMe
 from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
 from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.interruption_risk import RESTART_S, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
@@ -30,8 +31,6 @@ from shoal.store.node_scaling import ScalingNodes, ScalingObjects, limits_of, sc
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
 
-RESTART_S: Final = 300.0
-"""The time until a pod with GPUs works again on another node: image, weights, start."""
 EXPECTED: Final = "-expected-"
 """In the names of pods that are not created yet."""
 
@@ -80,7 +79,7 @@ def undecided_scaling(
     """What a planning depends on after the scheduler has decided; nothing is planned yet."""
     objects = scaling_objects(inventory)
     zones = zones_of(inventory)
-    types = {pool.name: options.types_of(pool, zones) for pool in objects.pools}
+    types = {pool.name: with_rates(pool, options.types_of(pool, zones)) for pool in objects.pools}
     nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
     given, unplanned = _planning_input(objects, types, nodes, cluster, waiting, held, options.settings)
     return NodeScaling(objects, types, nodes, unplanned=unplanned), given

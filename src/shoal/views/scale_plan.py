@@ -21,6 +21,10 @@ class PlannedNodeView(msgspec.Struct, frozen=True, rename="camel"):
     pods: tuple[str, ...] = ()
     other_types: tuple[str, ...] = ()
     """Types that would do too, the cheapest first."""
+    interruption_usd_per_hour: float = 0.0
+    """What the work costs that interruptions would lose, in expectation."""
+    passed_over: str = ""
+    """What has a lower price, and costs more with its interruptions."""
 
 
 class PodRefusalView(msgspec.Struct, frozen=True, rename="camel"):
@@ -86,6 +90,19 @@ def node_view(node: NewNode) -> PlannedNodeView:
         round(node.price, 5),
         node.pods,
         tuple(one.name for one in node.types if one.name != node.launch.name),
+        round(node.risk_price, 5),
+        passed_over_text(node),
+    )
+
+
+def passed_over_text(node: NewNode) -> str:
+    """Why the node is not of the offering with the lowest price; empty if it is."""
+    if node.passed_over is None:
+        return ""
+    one, offering = node.passed_over
+    return (
+        f"{one.name} ({offering.capacity_type}) costs ${offering.price:,.2f} per hour, and its interruptions would "
+        f"lose work worth ${offering.risk_price(node.lost_hours):,.2f} per hour"
     )
 
 

@@ -23,6 +23,7 @@ def show_plan(console: Console, plan: ScalePlan) -> None:
         nodes = _count(len(plan.provision), "node")
         _say(console, f"Provision {nodes} for {_count(count, 'pod')}, ${plan.usd_per_hour:,.2f}/h:")
         console.print(_nodes_table(plan.provision))
+        _show_risks(console, plan.provision)
     for node, pods in sorted(_by_node(plan).items()):
         _say(console, f"Node {node} takes {_names(pods)}.")
     if plan.pending:
@@ -91,6 +92,15 @@ def _nodes_table(nodes: Sequence[PlannedNodeView]) -> Table:
         ]
         table.add_row(str(count), pool, kind, zone, capacity_type, f"{price * count:,.2f}", _names(pods, 1))
     return table
+
+
+def _show_risks(console: Console, nodes: Sequence[PlannedNodeView]) -> None:
+    """What interruptions cost, and what was not chosen because of them."""
+    risk = sum(node.interruption_usd_per_hour for node in nodes)
+    if risk:
+        _say(console, f"Interruptions of these nodes lose work worth ${risk:,.2f}/h in expectation.")
+    for words in dict.fromkeys(node.passed_over for node in nodes if node.passed_over):
+        _say(console, f"Not chosen: {words}.")
 
 
 def _show_refusal(console: Console, refusal: PodRefusalView) -> None:

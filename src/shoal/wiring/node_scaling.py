@@ -8,7 +8,7 @@ from shoal.client.port import Api
 from shoal.client.presence import CLUSTER_AUTOSCALER, KARPENTER, Presence
 from shoal.client.served import Served
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
-from shoal.cloud.ec2_settings import Ec2Settings, ec2_client
+from shoal.cloud.ec2_settings import Ec2Settings, ec2_client, sqs_client
 from shoal.cloud.external_grpc_settings import ExternalGrpcSettings
 from shoal.cloud.port import Cloud
 from shoal.controllers.node_scaling.controller import NodeScalingController
@@ -39,7 +39,7 @@ def _cloud(tasks: ProcessTasks, context: Context, choice: RunChoice) -> Cloud:
     if isinstance(choice.cloud, Ec2Settings):
         from shoal.cloud.ec2 import Ec2Cloud
 
-        return Ec2Cloud(ec2_client(choice.cloud), context.clock, choice.cloud)
+        return Ec2Cloud(ec2_client(choice.cloud), context.clock, choice.cloud, sqs_client(choice.cloud))
     if isinstance(choice.cloud, ClusterApiSettings):
         from shoal.cloud.cluster_api import ClusterApiCloud
 

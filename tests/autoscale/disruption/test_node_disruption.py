@@ -228,6 +228,20 @@ def test_nothing_is_disrupted_for_less_than_the_work_that_it_loses() -> None:
     assert long.kept == {"n": "its pods would lose work worth $8.00, and $7.00 per hour would be saved"}
 
 
+def test_a_node_that_was_chosen_because_it_is_not_interrupted_is_not_replaced_by_spot() -> None:
+    def kept(interruptions: float, **training: str) -> dict[str, str]:
+        kind = machine("x", 4, price=2, spot=0.5, gpus=1, interruptions=interruptions)
+        annotations = {f"shoal.dev/{key.replace('_', '-')}": value for key, value in training.items()}
+        node = standing("n", kind, _running("p", gpus=1, owner="Job", annotations=annotations))
+        return dict(_searches([node], (kind,)).decide("single").kept)
+
+    assert kept(0.3, checkpoint_every="1h") == {}
+    assert kept(0.3) == {
+        "n": "interruptions of the new node would lose work worth $1.81 per hour more, "
+        "and $1.50 per hour would be saved"
+    }
+
+
 def test_lost_work_does_not_keep_drifted_and_expired_nodes() -> None:
     nodes = [standing("n", BIG, _running("p", "2"))]
     drifted = _searches(nodes, lost_s={"default/p": 1e6}, drifted_since=NOW)

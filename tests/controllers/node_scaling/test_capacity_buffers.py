@@ -75,3 +75,22 @@ async def test_a_buffer_that_cannot_be_kept_says_so(tmp_path: Path) -> None:
         status, message = (await _conditions(world))["ReadyForProvisioning"]
         assert status == "False"
         assert "neither replicas nor limits are set" in message
+
+
+@virtual
+async def test_the_room_of_a_buffer_whose_template_is_deleted_is_given_back(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        await _buffer(world, replicas=1)
+        await world.cluster.pass_time(240)
+        assert len(await world.instances()) == 1
+        await world.cluster.delete(POD_TEMPLATES, "server")
+        await world.cluster.pass_time(600)
+        assert not await world.instances()
+        found = await _conditions(world)
+        assert {name: status for name, (status, _) in found.items()} == {
+            "ReadyForProvisioning": "False",
+            "Provisioning": "False",
+        }
+        assert "PodTemplate server not found" in found["Provisioning"][1]
+        assert (await world.cluster.get(CAPACITY_BUFFERS, "ready"))["status"]["replicas"] == 0

@@ -175,3 +175,33 @@ async def test_a_request_for_too_many_pods_fails_at_once(tmp_path: Path) -> None
         await world.add_pool()
         await _request(world, "train", CHECK_CAPACITY, 10_001)
         await _until(world, "train", "Failed", 10)
+
+
+@virtual
+async def test_capacity_is_kept_although_its_template_is_changed_or_deleted(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        await _request(world, "train", ATOMIC_SCALE_UP, 2)
+        await _until(world, "train", "Provisioned", 60)
+        await world.cluster.delete(POD_TEMPLATES, "train")
+        await world.cluster.pass_time(300)
+        assert len(await world.instances()) == 2
+        assert "CapacityRevoked" not in await _conditions(world, "train")
+        await _until(world, "train", "BookingExpired", 400)
+
+
+@virtual
+async def test_a_new_process_gives_capacity_back_whose_template_is_deleted_and_says_so(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        await _request(world, "train", ATOMIC_SCALE_UP, 1)
+        await _until(world, "train", "Provisioned", 60)
+        await world.cluster.delete(POD_TEMPLATES, "train")
+        await world.kill_controller()
+        await world.start_controller()
+        await _until(world, "train", "CapacityRevoked", 60)
+        found = (await world.cluster.get(PROVISIONING_REQUESTS, "train"))["status"]["conditions"]
+        assert "PodTemplate train not found" in found[-1]["message"]
+        assert found[-1]["reason"] == "PodTemplateNotFound"
+        await world.cluster.pass_time(900)
+        assert not await world.instances()

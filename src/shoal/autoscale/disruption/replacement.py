@@ -103,7 +103,7 @@ def with_types(new: NewNode, types: tuple[InstanceType, ...]) -> NewNode:
     allowed = new.requirements.get(CAPACITY_TYPE_LABEL)
     offers = sorted(
         (
-            (each.decision_price, one.name, each.zone, one, each)
+            (each.decision_price + each.risk_price(new.lost_hours), one.name, each.zone, one, each)
             for one in types
             for each in _usable(one, new.requirements)
             if allowed.has(each.capacity_type)

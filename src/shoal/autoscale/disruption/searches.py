@@ -25,7 +25,7 @@ from shoal.autoscale.disruption.candidates import (
     consolidation_blocker,
 )
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
-from shoal.autoscale.disruption.lost_work import LostWork
+from shoal.autoscale.disruption.lost_work import LostWork, riskier
 from shoal.autoscale.disruption.protection import DisruptionLimit, is_rescheduled
 from shoal.autoscale.disruption.replacement import cheaper_replacement, without_dearer_types
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
@@ -241,7 +241,11 @@ class NodeDisruption:
         self, decision: DisruptionDecision, removed: Sequence[Candidate], kept: dict[str, str]
     ) -> DisruptionDecision | None:
         """The decision; None if more work would be lost than money is saved."""
-        objection = self._given.lost_work.objection(removed, decision.saved) or self._imbalance(decision, removed)
+        objection = (
+            self._given.lost_work.objection(removed, decision.saved)
+            or riskier(removed, decision.replacements, decision.saved, self._given.planning.gangs)
+            or self._imbalance(decision, removed)
+        )
         if objection is None:
             return decision
         kept |= {each.name: objection for each in removed}

@@ -15,6 +15,7 @@ from itertools import chain, combinations, islice
 from math import inf
 from typing import Final
 
+from shoal.autoscale.nodes.interruption_risk import PodLoss
 from shoal.autoscale.nodes.planned_node import (
     NarrowedNode,
     PlannedNode,
@@ -33,7 +34,7 @@ _MOST_OF_SOME: Final = 8
 _MOST_DIVISIONS: Final = 60
 
 PlacedPod = tuple[PlannedPod, PodVariant, VariantChoice]
-GroupKey = tuple[tuple[int, int], ...]
+GroupKey = tuple[tuple[int, int, PodLoss], ...]
 
 
 class GroupPrices:
@@ -57,7 +58,7 @@ class GroupPrices:
         """Of the cheapest node that holds these pods; infinite if none does, zero without pods."""
         if not pods:
             return 0.0
-        key = tuple(sorted((pod.shape.number, id(choice)) for pod, _, choice in pods))
+        key = tuple(sorted((pod.shape.number, id(choice), pod.loss) for pod, _, choice in pods))
         found = self._prices.get(key)
         if found is None:
             found = self._prices[key] = min((each[0] for each in self._priced(pods, "", 0)), default=inf)
@@ -71,9 +72,9 @@ class GroupPrices:
     def _priced(self, pods: Sequence[PlacedPod], name: str, index: int) -> Iterator[tuple[float, int, PlannedNode]]:
         for number, template in enumerate(self._templates):
             node = self._node_of(template, pods, name, index)
-            offering = None if node is None else cheapest(template, node.offers)
+            offering = None if node is None else cheapest(template, node.offers, hours=node.lost_hours)
             if node is not None and offering is not None:
-                yield float(template.prices[offering]), number, node
+                yield float(template.expected_prices(node.lost_hours)[offering]), number, node
 
     def _node_of(self, template: PoolTemplate, pods: Sequence[PlacedPod], name: str, index: int) -> PlannedNode | None:
         node = PlannedNode(name, index, template.requirements, template)

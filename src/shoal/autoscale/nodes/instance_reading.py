@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from shoal.api.resources import amounts
@@ -51,6 +52,10 @@ def _offering(raw: Raw, where: Where) -> Offering:
     price = raw.get("price")
     if isinstance(price, bool) or not isinstance(price, int | float) or price < 0:
         raise UserError(f"{excerpt(str(price))} is not a price", where=where.below("price"), fix="write 1.25, per hour")
+    rate = raw.get("interruptionsPerHour", 0)
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < inf:
+        here = where.below("interruptionsPerHour")
+        raise UserError(f"{excerpt(str(rate))} is no rate per hour", where=here, fix="write for example 0.02")
     for field in ("zone", "capacityType"):
         if not raw.get(field):
             raise UserError(f"an offering needs a {field}", where=where.below(field))
@@ -60,4 +65,5 @@ def _offering(raw: Raw, where: Where) -> Offering:
         price=float(price),
         is_available=bool(raw.get("available", True)),
         left=raw.get("left"),
+        interruptions_per_hour=float(rate),
     )

@@ -41,11 +41,17 @@ class Offering(msgspec.Struct, frozen=True):
     """Further labels that only this offering has, for example of its reservation."""
     left: int | None = None
     """How many of a reservation are left; None where there is no such limit."""
+    interruptions_per_hour: float = 0.0
+    """How often the cloud takes a node back; zero where that is not known."""
 
     @property
     def decision_price(self) -> float:
         """What a decision compares: capacity that is paid already costs nothing more if it is used."""
         return 0.0 if self.capacity_type in PAID_ALREADY else self.price
+
+    def risk_price(self, lost_hours: float) -> float:
+        """What interruptions cost per hour, if each of them loses so many hours of the node."""
+        return self.decision_price * self.interruptions_per_hour * lost_hours
 
     def label(self, key: str) -> str | None:
         if key == ZONE_LABEL:

@@ -23,6 +23,15 @@ class NewNode(msgspec.Struct, frozen=True):
     pods: tuple[str, ...]
     zones: tuple[str, ...]
     capacity_types: tuple[str, ...]
+    lost_hours: float = 0.0
+    """Of the node, by one interruption on average."""
+    passed_over: tuple[InstanceType, Offering] | None = None
+    """What has a lower price, and costs more with the work that its interruptions lose."""
+
+    @property
+    def risk_price(self) -> float:
+        """What interruptions cost per hour in expectation."""
+        return self.offering.risk_price(self.lost_hours)
 
     @property
     def price(self) -> float:
@@ -50,8 +59,11 @@ class NodePlan(msgspec.Struct, frozen=True):
 
     @property
     def cost(self) -> tuple[int, float]:
-        """What plans are compared by: the pods that stay pending, then the price of what is not paid already."""
-        return len(self.pending), round(sum(node.offering.decision_price for node in self.new_nodes), 9)
+        """What plans are compared by: the pods that stay pending, then the price of what is not paid already, with the
+        price of interruptions.
+        """
+        expected = sum(node.offering.decision_price + node.risk_price for node in self.new_nodes)
+        return len(self.pending), round(expected, 9)
 
     @property
     def price(self) -> float:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from shoal.api.taints import Taint
 from shoal.api.topology import HOSTNAME_LABEL
+from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.autoscale.nodes.plan import NewNode
 from shoal.autoscale.nodes.planned_node import OfferingKey, PlannedNode, cheapest, offering_key
 from shoal.autoscale.nodes.templates import PoolTemplate
@@ -44,9 +45,10 @@ def launched_nodes(
 
 def new_node(node: PlannedNode, template: PoolTemplate, left: dict[OfferingKey, int]) -> NewNode | None:
     """The node as it is launched; `left`: what the nodes so far leave of reservations. None if nothing is left."""
-    index = cheapest(template, node.offers, left)
+    index = cheapest(template, node.offers, left, hours=node.lost_hours)
     if index is None:
         return None
+    by_price = cheapest(template, node.offers, left)
     offering = template.offerings[index]
     if offering.left is not None:
         key = offering_key(template, index)
@@ -66,7 +68,13 @@ def new_node(node: PlannedNode, template: PoolTemplate, left: dict[OfferingKey, 
         tuple(pod.key for pod in node.pods),
         tuple(sorted({each.zone for each in offers})),
         tuple(sorted({each.capacity_type for each in offers})),
+        node.lost_hours,
+        None if by_price is None or by_price == index else _offered(template, by_price),
     )
+
+
+def _offered(template: PoolTemplate, index: int) -> tuple[InstanceType, Offering]:
+    return template.types[template.type_of[index]], template.offerings[index]
 
 
 def _least_price(template: PoolTemplate, node: PlannedNode, number: int) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.autoscale.nodes.catalog import Flags
 from shoal.autoscale.nodes.instance_types import launch_rank
+from shoal.autoscale.nodes.interruption_risk import lost_hours
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodVariant, VariantChoice
 from shoal.autoscale.nodes.templates import PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
@@ -43,6 +44,7 @@ class NarrowedNode(msgspec.Struct, frozen=True):
     offers: Flags
     types: Flags
     used: NDArray[np.int64]
+    lost_hours: float = 0.0
 
 
 class PlannedNode:
@@ -52,6 +54,7 @@ class PlannedNode:
         "charges",
         "host_ports",
         "index",
+        "lost_hours",
         "name",
         "offers",
         "placed",
@@ -69,6 +72,8 @@ class PlannedNode:
         self.offers: Flags = template.usable
         self.types: Flags = template.types_of(template.usable)
         self.used: NDArray[np.int64] | None = None
+        self.lost_hours = 0.0
+        """Of the node, by one interruption."""
         self.pods: list[PlannedPod] = []
         self.placed: list[tuple[PlannedPod, PodVariant, VariantChoice]] = []
         self.charges: list[Charge] = []
@@ -81,11 +86,13 @@ class PlannedNode:
     ) -> Callable[[], None]:
         """Add the pod; returns what undoes that."""
         before = (self.requirements, self.offers, self.types, self.used, self.host_ports, set(self.refused))
-        self.requirements, self.offers, self.types, self.used = (
+        hours = self.lost_hours
+        self.requirements, self.offers, self.types, self.used, self.lost_hours = (
             found.requirements,
             found.offers,
             found.types,
             found.used,
+            found.lost_hours,
         )
         self.host_ports = (*self.host_ports, *variant.host_ports)
         self.pods.append(pod)
@@ -97,6 +104,7 @@ class PlannedNode:
             self.placed.pop()
             self.charges.pop()
             self.requirements, self.offers, self.types, self.used, self.host_ports, self.refused = before
+            self.lost_hours = hours
 
         return undo
 
@@ -136,7 +144,14 @@ def narrowed(
     offers = node.offers & template.mask(requirements, changed) if changed else node.offers
     if not offers.any():
         return Refusal("no offering satisfies the requirements", is_final, is_about_types=True)
-    return _fitting(node, template, variant, requirements, offers, is_final=is_final, keeps=keeps_min_values)
+    found = _fitting(node, template, variant, requirements, offers, is_final=is_final, keeps=keeps_min_values)
+    if template.has_interruptions and isinstance(found, NarrowedNode):
+        if pod.loss.gang and pod.loss.hours:
+            hours = lost_hours([*(each.loss for each in node.pods), pod.loss])
+        else:
+            hours = max(node.lost_hours, pod.loss.hours)
+        return msgspec.structs.replace(found, lost_hours=hours)
+    return found
 
 
 def _fitting(
@@ -194,11 +209,14 @@ def offering_key(template: PoolTemplate, index: int) -> OfferingKey:
     return template.types[template.type_of[index]].name, offering.zone, offering.capacity_type
 
 
-def cheapest(template: PoolTemplate, offers: Flags, left: Mapping[OfferingKey, int] | None = None) -> int | None:
+def cheapest(
+    template: PoolTemplate, offers: Flags, left: Mapping[OfferingKey, int] | None = None, *, hours: float = 0.0
+) -> int | None:
     """The offering that is launched: what is paid already first, then the lowest price. `left`: what the nodes so far
-    leave of reservations.
+    leave of reservations. `hours`: what an interruption of the node loses.
     """
     best, best_order = None, None
+    prices = template.expected_prices(hours)
     for index in np.flatnonzero(offers).tolist():
         offering = template.offerings[index]
         is_scarce = left is not None and offering.left is not None
@@ -207,7 +225,7 @@ def cheapest(template: PoolTemplate, offers: Flags, left: Mapping[OfferingKey, i
         is_paid = launch_rank(offering.capacity_type) < launch_rank("spot")
         order = (
             launch_rank(offering.capacity_type) if is_paid else 9,
-            offering.decision_price,
+            float(prices[index]),
             launch_rank(offering.capacity_type),
             template.types[template.type_of[index]].name,
             offering.zone,

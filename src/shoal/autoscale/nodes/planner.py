@@ -130,7 +130,9 @@ class NodePlanner:
         self._existing.exclude(excluded)
         for limits in self._limits.values():
             limits.reset(excluded)
-        queue, self._refusals = read_units(self._given, pods, self._shapes)
+        queue, self._refusals = read_units(
+            self._given, pods, self._shapes, has_interruptions=any(each.has_interruptions for each in self.templates)
+        )
         for unit in queue:
             for pod in unit:
                 self._prepare(pod)
@@ -241,8 +243,8 @@ class NodePlanner:
 
     def _price(self, node: PlannedNode) -> float:
         template = self._of_pool[node.name]
-        index = cheapest(template, node.offers)
-        return 0.0 if index is None else float(template.prices[index])
+        index = cheapest(template, node.offers, hours=node.lost_hours)
+        return 0.0 if index is None else float(template.expected_prices(node.lost_hours)[index])
 
     def _roll_back(self, mark: int) -> None:
         while len(self._undo) > mark:
@@ -302,7 +304,7 @@ class NodePlanner:
                 node, template, pod, variant, choice, self._domains, keeps_min_values=self._keeps_min_values
             )
             if isinstance(found, NarrowedNode):
-                if self._limits[template.name].can_spend(node.offers, found.offers):
+                if self._limits[template.name].can_spend(node, found):
                     self._record_planned(pod, node, variant, choice, found)
                     return True
             elif found.is_final and len(variant.choices) == 1:
@@ -378,10 +380,10 @@ class NodePlanner:
         found: NarrowedNode,
     ) -> None:
         template = self._of_pool[node.name]
-        before = node.offers if node.pods else None
+        before = (node.offers, node.lost_hours) if node.pods else None
         give_back = node.take(pod, variant, choice, found, self._catalog.charge(variant.ask))
         take_back = self._domains.record(pod.shape, found.requirements, template.pool.taints, template.undefined)
-        refund = self._limits[template.name].spend(before, found.offers)
+        refund = self._limits[template.name].spend(before, (found.offers, found.lost_hours))
 
         def undo() -> None:
             refund()

@@ -20,6 +20,7 @@ from shoal.api.pod import Pod, PodSpec
 from shoal.api.requirement import Requirement
 from shoal.api.taints import Toleration
 from shoal.api.wire import enc_hook
+from shoal.autoscale.nodes.interruption_risk import NO_LOSS, PodLoss
 from shoal.autoscale.nodes.relaxation import relaxed, without_preferences
 from shoal.autoscale.nodes.volumes import ANYWHERE, Alternative
 from shoal.autoscale.requirements import RequirementSet, admitted_values, current_label, requirement_set
@@ -170,6 +171,10 @@ class PodShape:
         return self._variants[0]
 
     @property
+    def asked(self) -> Ask:
+        return self._asked
+
+    @property
     def traits(self) -> PodLabels:
         return PodLabels.of(self.namespace, self.labels)
 
@@ -193,6 +198,8 @@ class PlannedPod(msgspec.Struct, frozen=True):
     shape: PodShape
     created_s: float = 0.0
     uid: str = ""
+    loss: PodLoss = NO_LOSS
+    """What an interruption of its node costs; nothing where no node is interrupted."""
 
     @property
     def order(self) -> tuple[int, int, float, str]:

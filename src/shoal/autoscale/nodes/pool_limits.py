@@ -15,10 +15,13 @@ from shoal.api.resources import amounts
 from shoal.autoscale.nodes.catalog import Flags
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
-from shoal.autoscale.nodes.planned_node import PlannedNode
+from shoal.autoscale.nodes.planned_node import NarrowedNode, PlannedNode
 from shoal.autoscale.nodes.pools import NODES_LIMIT, SPEND_LIMIT
 from shoal.autoscale.nodes.templates import PoolTemplate
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL, ZONE_LABEL
+
+OffersAndHours = tuple[Flags, float]
+"""What a planned node may be, and the hours that an interruption of it loses."""
 
 
 class PoolLimits:
@@ -71,17 +74,18 @@ class PoolLimits:
 
         return undo
 
-    def can_spend(self, before: Flags, after: Flags) -> bool:
+    def can_spend(self, node: PlannedNode, grown: NarrowedNode) -> bool:
         """Whether a planned node may grow: it is launched as its cheapest offering, which may become dearer."""
         if SPEND_LIMIT not in self.left:
             return True
-        return self._cheapest_milli(after) - self._cheapest_milli(before) <= self.left[SPEND_LIMIT]
+        more = self._launch_milli((grown.offers, grown.lost_hours)) - self._launch_milli((node.offers, node.lost_hours))
+        return more <= self.left[SPEND_LIMIT]
 
-    def spend(self, before: Flags | None, after: Flags) -> Callable[[], None]:
+    def spend(self, before: OffersAndHours | None, after: OffersAndHours) -> Callable[[], None]:
         """Count the price of a planned node, or by how much it grew; returns what undoes that."""
         if SPEND_LIMIT not in self.left:
             return _nothing
-        more = self._cheapest_milli(after) - (0 if before is None else self._cheapest_milli(before))
+        more = self._launch_milli(after) - (0 if before is None else self._launch_milli(before))
         self.left[SPEND_LIMIT] -= more
 
         def undo() -> None:
@@ -89,8 +93,11 @@ class PoolLimits:
 
         return undo
 
-    def _cheapest_milli(self, offers: Flags) -> int:
-        return int(np.rint(self._template.prices[offers].min() * 1000))
+    def _launch_milli(self, node: OffersAndHours) -> int:
+        """The price of the offering that costs least with its interruptions."""
+        offers, hours = node
+        expected = self._template.expected_prices(hours)[offers]
+        return int(np.rint(self._template.prices[offers][expected <= expected.min()].max() * 1000))
 
     def take(self, node: PlannedNode) -> bool:
         """Count a node that is planned as a whole, bound to what the limits leave; False if they leave nothing."""
@@ -98,7 +105,7 @@ class PoolLimits:
         node.types = self._template.types_of(node.offers)
         if not node.offers.any():
             return False
-        self.spend(None, node.offers)
+        self.spend(None, (node.offers, node.lost_hours))
         self.subtract(node.types)
         return True
 

@@ -14,6 +14,7 @@ from shoal.api.taints import Taint, check_taints
 from shoal.api.wire import to_quantity
 from shoal.autoscale.nodes.pools import (
     SPEND_LIMIT,
+    SPOT_INTERRUPTIONS,
     ConsolidationPolicy,
     DisruptionBudget,
     DisruptionReason,
@@ -42,6 +43,7 @@ _POLICIES: Final[Mapping[str, ConsolidationPolicy]] = {
 }
 _REASONS: Final = ("Empty", "Underutilized", "Drifted")
 _MOST_MIN_VALUES: Final = 50
+_MOST_INTERRUPTIONS: Final = 3600.0
 
 
 def pool_of(raw: Raw, *, has_defaults: bool = True, warnings: list[str] | None = None) -> NodePool:
@@ -101,8 +103,22 @@ def _pool(raw: Raw, where: Where, *, has_defaults: bool) -> NodePool:
         termination_grace_s=duration_s(
             node.get("terminationGracePeriod"), at.below("template.spec.terminationGracePeriod")
         ),
+        spot_interruptions_per_hour=_rate((raw["metadata"].get("annotations") or {}).get(SPOT_INTERRUPTIONS), where),
         node_class=str((node.get("nodeClassRef") or {}).get("kind") or ""),
     )
+
+
+def _rate(text: Any, where: Where) -> float | None:
+    if text is None:
+        return None
+    try:
+        rate = float(text)
+    except (TypeError, ValueError):
+        rate = -1.0
+    if not 0 <= rate <= _MOST_INTERRUPTIONS:
+        here = where.below("metadata.annotations").key(SPOT_INTERRUPTIONS)
+        raise UserError(f"{excerpt(str(text))} is no rate per hour", where=here, fix="write for example '0.02'")
+    return rate
 
 
 def _labels(template: Raw) -> Raw:

@@ -15,6 +15,8 @@ from shoal.autoscale.requirements.requirement_set import requirements_of_labels
 NODES_LIMIT: Final = "nodes"
 SPEND_LIMIT: Final = "shoal.dev/spend-per-hour"
 """A limit in currency units per hour; amounts are counted in thousandths."""
+SPOT_INTERRUPTIONS: Final = "shoal.dev/spot-interruptions-per-hour"
+"""An annotation of a pool."""
 
 ConsolidationPolicy = Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"]
 DisruptionReason = Literal["Empty", "Underutilized", "Drifted"]
@@ -55,6 +57,8 @@ class NodePool(msgspec.Struct, frozen=True):
     disruption: DisruptionRules = DisruptionRules()
     expire_after_s: float | None = None
     termination_grace_s: float | None = None
+    spot_interruptions_per_hour: float | None = None
+    """How often a spot node is taken back; None where the cloud or the file of instance types says it."""
     node_class: str = ""
     """The kind of its node class, which tells the cloud."""
 

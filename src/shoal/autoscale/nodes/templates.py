@@ -76,6 +76,8 @@ class PoolTemplate:
             [number for number, one in enumerate(self.types) for _ in one.offerings], np.int64
         )
         self.prices: NDArray[np.float64] = np.array([each.decision_price for each in self.offerings], np.float64)
+        self.rates: NDArray[np.float64] = np.array([each.interruptions_per_hour for each in self.offerings], np.float64)
+        self.has_interruptions = bool(self.rates.any())
         self._masks: dict[tuple[str, AdmittedValues], Flags] = {}
         self._tolerated: dict[tuple[Toleration, ...], Taint | None] = {}
         self.host_ports: tuple[HostPort, ...] = ()
@@ -97,6 +99,12 @@ class PoolTemplate:
         room = np.array(has_room, np.bool_)[self.type_of] if has_room else available
         self.usable: Flags = available & room & self.mask(self.requirements)
         self.least = self.requirements.min_values()
+
+    def expected_prices(self, lost_hours: float) -> NDArray[np.float64]:
+        """Of the offerings, with the price of interruptions that lose so many hours of a node."""
+        if not lost_hours or not self.has_interruptions:
+            return self.prices
+        return self.prices * (1 + self.rates * lost_hours)
 
     def _may_be(self, one: InstanceType, wanted: RequirementSet) -> bool:
         for key, admitted in wanted.items():

@@ -61,6 +61,11 @@ def impossible(why: str) -> NewCondition:
     return NewCondition(FAILED, True, "FailedToCreatePods", why)
 
 
+def unkept(why: str) -> NewCondition:
+    """It is not known any more for which pods the capacity is kept."""
+    return NewCondition(CAPACITY_REVOKED, True, "PodTemplateNotFound", f"the capacity is not kept any more: {why}")
+
+
 def found_condition(
     request: ProvisioningRequest, pods: Collection[str], plan: NodePlan, launched: Collection[str]
 ) -> NewCondition | None:

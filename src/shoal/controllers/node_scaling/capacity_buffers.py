@@ -75,6 +75,8 @@ class CapacityBuffers:
         moment = WriteTime(clock.text(), clock.seconds())
         if isinstance(pods, UserError):
             put(status, _READY, (False, "Invalid", str(pods)), moment)
+            put(status, _PROVISIONING, (False, "NotReady", f"no room is kept: {pods}"), moment)
+            status["replicas"] = 0
         else:
             put(status, _READY, (True, "Ready", ""), moment)
             put(status, _PROVISIONING, _room(pods, plan), moment)

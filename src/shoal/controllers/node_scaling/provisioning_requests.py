@@ -25,6 +25,7 @@ from shoal.autoscale.provisioning_requests.progress import (
     retry_s,
     revoked,
     templates_due_s,
+    unkept,
 )
 from shoal.autoscale.provisioning_requests.request import (
     ATOMIC_SCALE_UP,
@@ -76,6 +77,8 @@ class ProvisioningRequests:
         self._kind: Kind | None = None
         self._tries: dict[str, tuple[int, float]] = {}
         """By uid: how often no capacity was found, and when it is tried again."""
+        self._granted: dict[str, tuple[Pod, ...]] = {}
+        """By uid: the pods of requests whose capacity is kept, whatever becomes of their PodTemplates."""
 
     def follow(self, kind: Kind, changed: Callable[[], None]) -> None:
         """The server has this kind."""
@@ -95,13 +98,14 @@ class ProvisioningRequests:
         for item, request in self._known():
             if request.is_ended:
                 self._tries.pop(request.uid, None)
+                self._granted.pop(request.uid, None)
                 continue
             due, due_s = due_condition(request, now_s), next_due_s(request)
             templates = self._templates(request)
             if now_s < templates_due_s(request) and any(each.template not in templates for each in request.pod_sets):
                 due_s = min(due_s, templates_due_s(request))
             elif due is None or due.type != FAILED:
-                due = _unusable(request, templates) or due
+                due = self._unusable(request, templates) or due
             if due is not None:
                 await self._write(item, due)
             again_s = self._tries[request.uid][1] if request.uid in self._tries else due_s
@@ -119,7 +123,7 @@ class ProvisioningRequests:
             if request.is_ended:
                 continue
             try:
-                left = unconsumed(request, requested_pods(request, self._templates(request)), pods)
+                left = unconsumed(request, self._pods(request), pods)
             except UserError:
                 continue
             wanted = RequestedCapacity(request, left)
@@ -128,6 +132,14 @@ class ProvisioningRequests:
             elif self._tries.get(request.uid, (0, 0.0))[1] <= now_s:
                 (provision if request.class_name == ATOMIC_SCALE_UP else check).append(wanted)
         return Demand(tuple(booked), tuple(check), tuple(provision))
+
+    def _pods(self, request: ProvisioningRequest) -> tuple[Pod, ...]:
+        """The pods for which capacity is kept, or is to be found. Raises UserError if none can be made."""
+        if not request.has(PROVISIONED):
+            return requested_pods(request, self._templates(request))
+        if request.uid not in self._granted:
+            self._granted[request.uid] = requested_pods(request, self._templates(request))
+        return self._granted[request.uid]
 
     async def conclude(
         self, wanted: Sequence[RequestedCapacity], plan: NodePlan, launched: Collection[str], claims: Mapping[str, str]
@@ -143,6 +155,7 @@ class ProvisioningRequests:
                 continue
             if condition.type == PROVISIONED and condition.is_true:
                 self._tries.pop(each.request.uid, None)
+                self._granted[each.request.uid] = requested_pods(each.request, self._templates(each.request))
                 homes = {plan.placed[key] for key in each.keys if key in plan.placed}
                 await self._note_claims(item, sorted(claims[home] for home in homes if home in claims))
                 has_found = True
@@ -175,6 +188,16 @@ class ProvisioningRequests:
             None if self._kind is None else self._context.informers.of(self._kind).get(request.namespace, request.name)
         )
 
+    def _unusable(self, request: ProvisioningRequest, templates: Mapping[str, Obj]) -> NewCondition | None:
+        """What is wrong with a request for whose capacity no pods can be made."""
+        if request.uid in self._granted and request.has(PROVISIONED):
+            return None
+        try:
+            requested_pods(request, templates)
+        except UserError as error:
+            return unkept(str(error)) if request.has(PROVISIONED) else impossible(str(error))
+        return None
+
     def _templates(self, request: ProvisioningRequest) -> dict[str, Obj]:
         """Those that are there, by name."""
         informer = self._context.informers.of(POD_TEMPLATES)
@@ -202,14 +225,3 @@ class ProvisioningRequests:
     async def _patch(self, item: Item, patch: Patch, subresource: str = "") -> None:
         if self._kind is not None:
             await self._context.api.patch(self._kind, item.namespace, item.name, patch, subresource)
-
-
-def _unusable(request: ProvisioningRequest, templates: Mapping[str, Obj]) -> NewCondition | None:
-    """What is wrong with a request for which no capacity has been found yet."""
-    if request.has(PROVISIONED):
-        return None
-    try:
-        requested_pods(request, templates)
-    except UserError as error:
-        return impossible(str(error))
-    return None

@@ -121,10 +121,15 @@ class SimulatedCloud:
         )
 
     def _at_market_price(self, one: InstanceType, now_s: float) -> InstanceType:
+        mean_s = self._settings.spot.mean_lifetime_s
         return replace(
             one,
             offerings=tuple(
-                replace(each, price=each.price * self._chance.price_factor(f"{one.name}/{each.zone}", now_s))
+                replace(
+                    each,
+                    price=each.price * self._chance.price_factor(f"{one.name}/{each.zone}", now_s),
+                    interruptions_per_hour=3600.0 / mean_s if mean_s else 0.0,
+                )
                 if each.capacity_type == SPOT
                 else each
                 for each in one.offerings

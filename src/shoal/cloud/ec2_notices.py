@@ -1,0 +1,158 @@
+"""Reads the notices that EventBridge puts into a queue before EC2 takes instances back, as Karpenter's queue gets them.
+
+A message stays in the queue until its instance is gone, so a process that is killed after it read the notice gets it
+again. Messages about other instances, and those that are no notice, are removed. A queue that cannot be read is
+reported, and does not keep nodes from being provisioned.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import msgspec
+
+from shoal.client.clock import Clock
+from shoal.units.errors import ShoalError
+from shoal.units.visible_text import visible
+
+_log = logging.getLogger("shoal.nodes")
+_SPOT: Final = "EC2 Spot Instance Interruption Warning"
+_REBALANCE: Final = "EC2 Instance Rebalance Recommendation"
+_STATE: Final = "EC2 Instance State-change Notification"
+_HEALTH: Final = "AWS Health Event"
+_WARNING_S: Final = 120.0
+"""How long before the interruption EC2 gives notice."""
+_ENDING: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
+_EVERY_S: Final = 5.0
+_MOST_BATCHES: Final = 20
+_MOST_S: Final = 366 * 86400.0
+
+Call = Callable[..., Awaitable[Any]]
+"""Calls a function of the SDK with these arguments; raises errors of Shoal."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    instances: tuple[str, ...]
+    interrupted_s: float | None = None
+    """When they are taken back, in seconds since 1970; None if that is only likely."""
+
+
+class _Entity(msgspec.Struct, frozen=True, rename="camel"):
+    entity_value: str = ""
+
+
+class _Detail(msgspec.Struct, frozen=True, rename="camel"):
+    instance_id: str = msgspec.field(name="instance-id", default="")
+    state: str = ""
+    service: str = ""
+    event_type_category: str = ""
+    start_time: str = ""
+    affected_entities: tuple[_Entity, ...] = ()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    time: datetime
+    kind: str = msgspec.field(name="detail-type", default="")
+    detail: _Detail = _Detail()
+
+
+def notice_of(body: str) -> Notice | None:
+    """What the message of the queue says; None if it is no notice about instances."""
+    try:
+        event = msgspec.json.decode(body, type=_Event)
+    except msgspec.MsgspecError:
+        return None
+    if event.time.tzinfo is None:
+        return None
+    detail, time_s = event.detail, event.time.timestamp()
+    named = (detail.instance_id,) if detail.instance_id else ()
+    if event.kind == _HEALTH and (detail.service, detail.event_type_category) == ("EC2", "scheduledChange"):
+        affected = tuple(each.entity_value for each in detail.affected_entities if each.entity_value)
+        return Notice(affected, _start_s(detail.start_time, time_s)) if affected else None
+    if not named:
+        return None
+    if event.kind == _SPOT:
+        return Notice(named, time_s + _WARNING_S)
+    if event.kind == _STATE and detail.state in _ENDING:
+        return Notice(named, time_s)
+    return Notice(named) if event.kind == _REBALANCE else None
+
+
+def _start_s(text: str, time_s: float) -> float:
+    """Of a scheduled change, at least two minutes after its notice."""
+    try:
+        start_s = parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        start_s = time_s
+    return min(max(start_s, time_s + _WARNING_S), time_s + _MOST_S)
+
+
+class NoticeQueue:
+    def __init__(self, client: Any, name: str, clock: Clock, call: Call) -> None:
+        """`client`: the SQS client of boto3."""
+        self._client = client
+        self._name = name
+        self._clock = clock
+        self._call = call
+        self._url = ""
+        self._read_s = float("-inf")
+        self._known: dict[str, float] = {}
+        self._receipts: dict[str, set[str]] = {}
+        self._advised: set[str] = set()
+        self._reported = ""
+
+    async def interrupted(self, there: Collection[str]) -> Mapping[str, float]:
+        """When instances are taken back, by their ids. `there`: the instances of the cluster that exist."""
+        try:
+            if self._clock.seconds() - self._read_s >= _EVERY_S:
+                self._read_s = self._clock.seconds()
+                await self._receive(there)
+            await self._forget(there)
+            self._reported = ""
+        except ShoalError as error:
+            if str(error) != self._reported:
+                self._reported = str(error)
+                _log.warning("queue %s: notices of interruptions are not read: %s", self._name, error)
+        return self._known
+
+    async def _receive(self, there: Collection[str]) -> None:
+        if not self._url:
+            self._url = str((await self._call(self._client.get_queue_url, QueueName=self._name))["QueueUrl"])
+        for _ in range(_MOST_BATCHES):
+            found = await self._call(self._client.receive_message, QueueUrl=self._url, MaxNumberOfMessages=10)
+            messages = found.get("Messages") or ()
+            for each in messages:
+                await self._take(str(each.get("Body") or ""), str(each["ReceiptHandle"]), there)
+            if not messages:
+                return
+
+    async def _take(self, body: str, receipt: str, there: Collection[str]) -> None:
+        notice = notice_of(body)
+        own = [] if notice is None else [each for each in notice.instances if each in there]
+        if notice is None or not own:
+            await self._remove(receipt)
+        elif notice.interrupted_s is None:
+            if new := sorted(set(own) - self._advised):
+                self._advised.update(new)
+                _log.info("EC2 recommends to replace %s, which are likely to be interrupted", visible(", ".join(new)))
+            await self._remove(receipt)
+        else:
+            for each in own:
+                self._known[each] = min(notice.interrupted_s, self._known.get(each, notice.interrupted_s))
+                self._receipts.setdefault(each, set()).add(receipt)
+
+    async def _forget(self, there: Collection[str]) -> None:
+        """Instances that are gone, and their messages unless these name others that are there."""
+        for gone in [each for each in self._receipts if each not in there]:
+            receipts = self._receipts.pop(gone)
+            for receipt in receipts - {each for others in self._receipts.values() for each in others}:
+                await self._remove(receipt)
+        self._known = {each: at_s for each, at_s in self._known.items() if each in there}
+        self._advised &= set(there)
+
+    async def _remove(self, receipt: str) -> None:
+        await self._call(self._client.delete_message, QueueUrl=self._url, ReceiptHandle=receipt)
