@@ -44,6 +44,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     # The parts that run here by default, so that the user of `shoal run` need not be an administrator.
     "system:shoal": (
         *permissions.lines_of((*permissions.BY_DEFAULT, permissions.NODE_SCALING)),
+        *(line for lines in permissions.WITH_CLOUD.values() for line in lines),
         *permissions.BESIDE_LEASE[permissions.HISTORY],
     ),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
