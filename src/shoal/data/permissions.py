@@ -313,6 +313,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "get configmaps,secrets",
         "create,get apiservices @apiregistration.k8s.io",
         f"patch,update apiservices @apiregistration.k8s.io ={_METRICS_APIS}",
+        # It owns the APIServices, so that they go with it.
+        f"get clusterroles {_RBAC} =shoal-pod-autoscaling",
         *_running("operator.keda.sh", "keda-operator"),
     ),
     "driver-upgrades": (
