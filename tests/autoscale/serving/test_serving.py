@@ -82,7 +82,12 @@ CALM = {"calm_s": 1e6, "idle_s": 1e6}
 
 DECISIONS = [
     ("requests that wait", state(ServerLoad(8, 9, 0.3)), 3, "17 requests"),
-    ("a full cache", state(ServerLoad(2, 0, 0.95), ServerLoad(2, 0, 0.95)), 3, "95% of the cache is in use instead of 80%"),
+    (
+        "a full cache",
+        state(ServerLoad(2, 0, 0.95), ServerLoad(2, 0, 0.95)),
+        3,
+        "95% of the cache is in use instead of 80%",
+    ),
     ("a late first token", state(BUSY, BUSY, ttft_p90_s=2.1), 5, "the first token takes 2.10 s instead of 1 s"),
     ("more than the maximum", state(ServerLoad(8, 99, 0.3)), 6, "107 requests, 8 for each replica, limited to 6"),
     ("requests in the gateway", state(BUSY, queued=9), 3, "17 requests"),
