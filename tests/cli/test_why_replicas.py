@@ -18,12 +18,12 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> WhyAnswers:
     return WhyAnswers(tmp_path, capsys)
 
 
-def maker(kind: str, replicas: int = 3, version: str = "apps/v1", **annotations: str) -> Object:
+def maker(kind: str, annotations: dict[str, str] | None = None, replicas: int = 3, version: str = "apps/v1") -> Object:
     labels = {"app": "llm"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     found = of_cluster(thing(version, kind, "t/llm", spec=spec))
-    found["metadata"]["annotations"] = annotations
+    found["metadata"]["annotations"] = annotations or {}
     return found
 
 
@@ -41,7 +41,7 @@ def lines(told: WhyAnswers, name: str, *objects: Object) -> list[str]:
 def test_the_metric_the_target_and_the_cold_start_are_shown(told: WhyAnswers, name: str) -> None:
     annotations = {**ASKED, "serving.shoal.dev/status": DECIDED}
     replica_set = owned(maker("ReplicaSet"), "Deployment", "llm")
-    found = lines(told, name, maker("Deployment", **annotations), replica_set, served("ReplicaSet"))
+    found = lines(told, name, maker("Deployment", annotations), replica_set, served("ReplicaSet"))
     assert found[0] == DECIDED
     assert "between 1 and 8 replicas; 8 requests for each" in found[1]
     assert "the first token within 0.5 s" in found[1]
@@ -50,7 +50,7 @@ def test_the_metric_the_target_and_the_cold_start_are_shown(told: WhyAnswers, na
 
 def test_a_pod_of_a_leader_worker_set_belongs_to_its_model(told: WhyAnswers) -> None:
     annotations = {**ASKED, "serving.shoal.dev/status": DECIDED}
-    leader = maker("LeaderWorkerSet", 5, "leaderworkerset.x-k8s.io/v1", **annotations)
+    leader = maker("LeaderWorkerSet", annotations, 5, "leaderworkerset.x-k8s.io/v1")
     found = lines(
         told, "pod/llm-0", leader, owned(maker("StatefulSet"), "LeaderWorkerSet", "llm"), served("StatefulSet")
     )
@@ -58,14 +58,14 @@ def test_a_pod_of_a_leader_worker_set_belongs_to_its_model(told: WhyAnswers) -> 
 
 
 def test_annotations_that_cannot_be_read_are_the_reason(told: WhyAnswers) -> None:
-    found = lines(told, "deployment/llm", maker("Deployment", **{"serving.shoal.dev/max-replicas": "many"}))
+    found = lines(told, "deployment/llm", maker("Deployment", {"serving.shoal.dev/max-replicas": "many"}))
     assert found == [
         'not scaled: annotation serving.shoal.dev/max-replicas: "many" is not a whole number of at least 1'
     ]
 
 
 def test_a_model_that_no_autoscaler_has_decided_about_says_which_one_would(told: WhyAnswers) -> None:
-    assert "pod-autoscaling" in lines(told, "deployment/llm", maker("Deployment", **ASKED))[0]
+    assert "pod-autoscaling" in lines(told, "deployment/llm", maker("Deployment", ASKED))[0]
 
 
 def test_other_deployments_have_no_such_lines(told: WhyAnswers) -> None:
