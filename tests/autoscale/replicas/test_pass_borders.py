@@ -10,11 +10,20 @@ import msgspec
 from shoal.api.conditions import Condition
 from shoal.api.pod import Pod
 from shoal.api.wire import dec_hook
-from shoal.autoscale.replicas.history import AutoscalerHistory
+from shoal.autoscale.replicas.behavior import with_defaults
+from shoal.autoscale.replicas.history import AutoscalerHistory, Recommendation
 from shoal.autoscale.replicas.passes import SCALED_TO_ZERO, PassResult, ScaleTarget, TargetFacts
 from shoal.autoscale.replicas.reconcile import concluded, decide
 from shoal.autoscale.replicas.samples import MetricReading, MetricSample
-from shoal.autoscale.replicas.spec import Autoscaler, AutoscalerSettings, AutoscalerSpec, AutoscalerStatus
+from shoal.autoscale.replicas.spec import (
+    Autoscaler,
+    AutoscalerSettings,
+    AutoscalerSpec,
+    AutoscalerStatus,
+    Behavior,
+    ScalingRules,
+)
+from shoal.autoscale.replicas.stabilization import stabilized
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 WITH_ZERO = AutoscalerSettings(has_scale_to_zero=True)
@@ -80,3 +89,16 @@ def test_pods_without_a_sample_do_not_count_while_the_others_are_exactly_at_the_
     samples = tuple((f"p{number}", MetricSample(10_000, NOW.timestamp())) for number in range(2))
     result = ended(4, MetricReading(samples=samples), AutoscalerSettings(), metric=RATE, pods=4)
     assert result.status.desired_replicas == 4
+
+
+def test_a_target_that_is_to_grow_does_not_shrink_to_a_low_recommendation_of_the_window() -> None:
+    behavior = Behavior(ScalingRules(300), ScalingRules(0))
+    kept = (Recommendation(2, NOW.timestamp() - 100),)
+    settled = stabilized(9, 4, kept, with_defaults(behavior, AutoscalerSettings()), NOW.timestamp())
+    assert (settled.replicas, settled.reason) == (4, "ScaleUpStabilized")
+
+
+def test_a_target_that_is_to_shrink_does_not_grow_to_a_high_recommendation_of_the_window() -> None:
+    kept = (Recommendation(12, NOW.timestamp() - 100),)
+    settled = stabilized(2, 4, kept, with_defaults(Behavior(), AutoscalerSettings()), NOW.timestamp())
+    assert (settled.replicas, settled.reason) == (4, "ScaleDownStabilized")
