@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from build.manifests import as_file, node, thing
+from shoal.autoscale.capacity_buffers.forecast_text import forecast_text
+from shoal.autoscale.demand.forecast import DemandForecast, ForecastError
 from shoal.cli.main import main
 from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding
 from shoal.store.history.file_tables import open_for_writing
@@ -63,3 +66,21 @@ def test_what_cannot_be_predicted_is_refused(
 ) -> None:
     assert main(["scale", "forecast", "team", "--history", recorded(tmp_path, hours), *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_pools_show_the_forecast_of_a_buffer_and_its_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = DemandForecast((3.0,) * WEEK, 4, ForecastError(WEEK, 0.75, 0.25, 0.5, 0.25))
+    text = forecast_text(found, MONDAY_MS, "UTC")
+    buffers = [thing("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", f"team/{name}", spec={}) for name in "abc"]
+    buffers[0]["metadata"]["annotations"] = {"shoal.dev/buffer-forecast": text}
+    buffers[1]["metadata"]["annotations"] = {"shoal.dev/buffer-forecast": "soon"}
+    assert main(["scale", "pools", "-f", as_file(tmp_path, node("n", 8), *buffers)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("capacitybuffer")]
+    assert lines[0] == (
+        "capacitybuffer team/a: 3 GPUs are predicted for this hour from 4 weeks; mean error 0.75 GPUs, "
+        "demand was higher in 25% of hours"
+    )
+    assert lines[1].startswith("capacitybuffer team/b: the forecast cannot be read")
+    assert len(lines) == 2

@@ -15,6 +15,7 @@ from shoal.units.errors import UserError, Where
 
 if TYPE_CHECKING:
     from shoal.autoscale.demand.forecast import DemandForecast
+    from shoal.cli.object_source import Source
     from shoal.client.port import Api
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -123,3 +124,43 @@ async def _write(api: Api, namespace: str, name: str, text: str) -> None:
         raise UserError(
             f"CapacityBuffer {namespace}/{name} not found", where=Where(path="--buffer"), fix="create it"
         ) from error
+
+
+def buffer_lines(source: Source) -> list[str]:
+    """A line for each CapacityBuffer with a forecast: what it predicts for this hour, and its error."""
+    from datetime import UTC, datetime
+
+    from shoal.autoscale.capacity_buffers.buffer import buffer_of
+    from shoal.autoscale.capacity_buffers.forecast_text import FORECAST, forecast_words, read_forecast
+
+    # The hour of the user's clock: nothing is decided by it here.
+    now = datetime.now(UTC)  # noqa: TID251 - of this moment
+    lines = []
+    for buffer in map(buffer_of, _buffers(source)):
+        if FORECAST in buffer.annotations:
+            try:
+                words = forecast_words(read_forecast(buffer.annotations[FORECAST], buffer.where), now)
+            except UserError as error:
+                words = error.what
+            lines.append(f"capacitybuffer {buffer.namespace}/{buffer.name}: {words}")
+    return lines
+
+
+def _buffers(source: Source) -> list[dict[str, Any]]:
+    from shoal.api.decode import Unknown
+
+    if source.access is not None:
+        return speak(source.access, _listed)
+    values = (each.value for each in source.documents)
+    return [each.raw for each in values if isinstance(each, Unknown) and each.kind == "CapacityBuffer"]
+
+
+async def _listed(api: Api) -> list[dict[str, Any]]:
+    from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS
+    from shoal.client.refusals import ForbiddenError, NotFoundError
+
+    try:
+        found = await api.list(CAPACITY_BUFFERS)
+    except (ForbiddenError, NotFoundError):
+        return []
+    return [item.obj() for item in found.items]
