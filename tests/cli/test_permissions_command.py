@@ -11,8 +11,9 @@ import yaml
 
 from build.ruled_clusters import ruled_cluster
 from shoal.cli.main import main
+from shoal.cli.run import CloudName
 from shoal.client.kind import DEFINITIONS
-from shoal.data.permissions import BY_DEFAULT
+from shoal.data.permissions import BY_DEFAULT, WITH_CLOUD
 
 Obj = dict[str, Any]
 
@@ -27,6 +28,31 @@ def test_a_role_for_each_part_that_was_asked_for(capsys: pytest.CaptureFixture[s
     roles = [one["metadata"]["name"] for one in objects if one["kind"] == "ClusterRole"]
     assert roles == ["shoal", "shoal-queues", "shoal-scheduler"]
     assert {one["subjects"][0]["namespace"] for one in objects if one["kind"].endswith("Binding")} == {"team"}
+
+
+@pytest.mark.parametrize(
+    ("cloud", "wanted"),
+    [
+        ("cluster-api", {"machinedeployments", "machinepools", "machines"}),
+        ("external-grpc", {"configmaps"}),
+        ("aws", set()),
+        ("", set()),
+    ],
+)
+def test_rights_on_machines_are_those_of_the_cloud_that_is_used(
+    cloud: str, wanted: set[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = ("--cloud", cloud) if cloud else ()
+    objects = _printed(capsys, "permissions", "--controllers", "node-scaling", *chosen)
+    granted = {name for one in objects for rule in one.get("rules", ()) for name in rule["resources"]}
+    of_clouds = {"machinedeployments", "machinepools", "machines", "configmaps"}
+    assert granted & of_clouds == wanted
+    bound = {one["roleRef"]["name"] for one in objects if one["kind"] == "ClusterRoleBinding"}
+    assert bound == {one["metadata"]["name"] for one in objects if one["kind"] == "ClusterRole"}
+
+
+def test_the_names_of_clouds_are_those_of_shoal_run() -> None:
+    assert set(WITH_CLOUD) == {each.value for each in CloudName}
 
 
 def test_by_default_all_parts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,6 +79,8 @@ def test_a_document_of_json_is_a_list(capsys: pytest.CaptureFixture[str]) -> Non
     [
         (("permissions", "--controllers", "scedule"), "did you mean scheduler?"),
         (("permissions", "-o", "yml"), "did you mean yaml?"),
+        (("permissions", "--controllers", "node-scaling", "--cloud", "cluster"), "did you mean cluster-api?"),
+        (("permissions", "--cloud", "aws"), "only node-scaling uses a cloud"),
         (("crds", "--project", "kueu"), "did you mean kueue?"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from docs.pages import ROOT
 from shoal.client.clock import WallClock
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
-from shoal.data.permissions import BESIDE_LEASE, ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS
+from shoal.data.permissions import BESIDE_LEASE, ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS, WITH_CLOUD
 from shoal.devices.agent_series import ALL as AGENT_SERIES
 from shoal.devices.dcgm_fields import FIELDS, XID
 from shoal.devices.dcgm_selection import CLOCK_EVENTS, P2P_STATUS, XID_COUNT
@@ -114,6 +114,13 @@ def test_the_page_of_permissions_is_the_table(part: str) -> None:
         return
     lines = PARTS[part] if part != "queues" else PARTS[part][len(FACTS) :]
     assert shown == _rows((*lines, *IN_NAMESPACE.get(part, ()), *BESIDE_LEASE.get(part, ())))
+
+
+def test_the_page_of_permissions_has_the_lines_of_each_cloud() -> None:
+    section = PERMISSIONS[PERMISSIONS.index("\n## Clouds of node-scaling\n") :]
+    shown = [line for line in section.splitlines() if line.startswith("| `")]
+    wanted = [(cloud, row) for cloud, lines in WITH_CLOUD.items() for row in _rows(lines)]
+    assert [line for line in shown if not line.startswith("| `--")] == [f"| `{cloud}` {row}" for cloud, row in wanted]
 
 
 def test_queues_read_what_the_scheduler_reads() -> None:

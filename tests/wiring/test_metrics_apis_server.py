@@ -19,14 +19,17 @@ from shoal.autoscale.exposed_metrics.gpu_metrics import ObjectValue
 from shoal.autoscale.exposed_metrics.prometheus_metrics import ObjectQuestion
 from shoal.client.certificates import Pair, new_authority, new_client
 from shoal.client.item import Obj
-from shoal.client.kind import API_SERVICES, CONFIG_MAPS, NAMESPACES, SERVICES
+from shoal.client.kind import API_SERVICES, CLUSTER_ROLES, CONFIG_MAPS, NAMESPACES, SERVICES
+from shoal.data.permissions import POD_AUTOSCALING
+from shoal.embedded.controllers.garbage.collector import garbage_collector
 from shoal.embedded.kubelets.endpoint.custom_metrics_routes import CustomMetricsRoutes, OtherMetrics
 from shoal.embedded.kubelets.endpoint.external_metrics_routes import ExternalMetricsRoutes, ExternalValues
+from shoal.install.objects.permissions import manifests, own_permissions
 from shoal.prometheus.samples import MetricLine
 from shoal.units.errors import UserError
 from shoal.wiring.installation.cluster_writer import ClusterWriter
 from shoal.wiring.installation.written_objects import written_objects
-from shoal.wiring.metrics_apis_server import MetricsApisServer, TrustedProxy, leads_elsewhere, read_trust
+from shoal.wiring.metrics_apis_server import OWN_ROLE, MetricsApisServer, TrustedProxy, leads_elsewhere, read_trust
 
 NOW = datetime.now(UTC)  # noqa: TID251 - certificates need the real date
 RULES = PodAutoscalingRules()
@@ -185,6 +188,33 @@ async def test_the_apis_are_registered_once_the_service_exists(tmp_path: Path) -
         assert {name for kind, _, name in written if kind == API_SERVICES} == set(names)
         found = await cluster.get(API_SERVICES, names[0], "")
         assert found["spec"]["service"] == {"namespace": "shoal-system", "name": "shoal-metrics-apis", "port": 443}
+
+
+@virtual
+async def test_the_registration_goes_with_the_role_of_the_installation(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, [garbage_collector]) as cluster:
+        await with_service(cluster)
+        server = MetricsApisServer(RULES, TrustedProxy("", ()), [])
+        # Of an older release: it has no owner yet.
+        assert len(await server.register(cluster.api, GROUPS)) == 2
+        await cluster.create(CLUSTER_ROLES, {"metadata": {"name": OWN_ROLE}, "rules": []})
+        assert len(await server.register(cluster.api, GROUPS)) == 2
+        await cluster.pass_time(120)
+        assert len(await _registered(cluster)) == 2
+        await cluster.delete(CLUSTER_ROLES, OWN_ROLE, namespace="")
+        await cluster.pass_time(120)
+        assert await _registered(cluster) == []
+
+
+async def _registered(cluster: SmallCluster) -> list[str]:
+    names = [each["metadata"]["name"] for each in await cluster.all(API_SERVICES, "")]
+    return [name for name in names if name.endswith("metrics.k8s.io") and ("custom" in name or "external" in name)]
+
+
+def test_the_role_is_the_one_that_an_installation_grants() -> None:
+    for granted in (own_permissions(POD_AUTOSCALING, OWN_ROLE, "shoal-system"), manifests((POD_AUTOSCALING,))):
+        roles = {one["metadata"]["name"] for one in granted if one["kind"] == "ClusterRole"}
+        assert OWN_ROLE in roles
 
 
 @virtual

@@ -28,6 +28,7 @@ _POLLS = {
     "build/live_waits.py": "asks an API server in another process, or a real one",
     "build/living_cluster.py": "looks at a cluster in another process, until it is as wanted",
     "build/played_pods.py": "plays the kubelet of an API server in another process",
+    "build/real_cluster_autoscaler.py": "asks a Cluster Autoscaler in another process how often it has looked",
     "cli/test_object_source.py": "asks an API server in another process which kinds it serves",
     "client/conftest.py": "asks a real cluster for a ServiceAccount that its controllers create",
 }

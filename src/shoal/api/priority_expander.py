@@ -6,6 +6,7 @@ manifests, which refuses a key that is given twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +18,8 @@ from shoal.units.linear_patterns import LinearPattern, PatternError, compile_lin
 
 CONFIG_MAP: Final = "cluster-autoscaler-priority-expander"
 KEY: Final = "priorities"
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 Priorities = Mapping[int, tuple[LinearPattern, ...]]
 
@@ -30,13 +33,32 @@ def priorities_of(text: str) -> Priorities:
     if not isinstance(raw, dict) or not raw:
         raise UserError("priorities are empty", fix="write a whole number with a list of regular expressions")
     found: dict[int, tuple[LinearPattern, ...]] = {}
-    for priority, patterns in raw.items():
-        if isinstance(priority, bool) or not isinstance(priority, int):
-            raise UserError(f"priority {excerpt(str(priority))} is not a whole number")
-        if not isinstance(patterns, list) or not all(isinstance(each, str) for each in patterns):
+    for key, patterns in raw.items():
+        priority = _priority(key)
+        if patterns is not None and not isinstance(patterns, list):
             raise UserError(f"priority {priority} needs a list of regular expressions")
-        found[priority] = tuple(_compiled(priority, each) for each in patterns)
+        found[priority] = tuple(_compiled(priority, _pattern(priority, each)) for each in patterns or ())
     return found
+
+
+def _priority(key: object) -> int:
+    """A number in quotes is one, as for Cluster Autoscaler."""
+    if isinstance(key, int) and not isinstance(key, bool):
+        return key
+    if isinstance(key, str) and _NUMBER.fullmatch(key):
+        return int(key)
+    raise UserError(f"priority {excerpt(str(key))} is not a whole number")
+
+
+def _pattern(priority: int, value: object) -> str:
+    """Numbers and words that YAML does not read as text are the text that was written, as for Cluster Autoscaler."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return ""
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise UserError(f"priority {priority} needs a list of regular expressions")
 
 
 def _compiled(priority: int, text: str) -> LinearPattern:

@@ -59,6 +59,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal scale import -f cluster.yaml",
         "shoal scale import -- eksctl create nodegroup --name gpu --node-type p5.48xlarge --nodes-max 8",
     ),
+    "scale forecast": (
+        "shoal scale forecast team-a",
+        "shoal scale forecast team-a --buffer warm --time-zone Europe/Berlin",
+    ),
     "scale iam": ("shoal scale iam training", "shoal scale iam training --region us-east-1 --node-role nodes"),
     "policy": ("shoal policy generate | kubectl apply -f -", "shoal policy preview"),
     "policy generate": (

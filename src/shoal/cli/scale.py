@@ -24,6 +24,12 @@ class ScaleCommands(LazyGroup):
             "List node pools with their nodes, price, limits, and why a pool can serve no pod.",
         ),
         CommandEntry(
+            "forecast",
+            "shoal.cli.scale_forecast:forecast",
+            _HEADING,
+            "Predict the demand for GPUs of each hour of the week, with its error, and keep room for it.",
+        ),
+        CommandEntry(
             "mode",
             "shoal.cli.scale_pool_commands:mode",
             _HEADING,

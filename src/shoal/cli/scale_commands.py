@@ -101,6 +101,10 @@ def pools(options: PoolsOptions, access: AccessOptions) -> None:
     from shoal.cli.formats import console
 
     show_pools(console(), found, has_headings=not options.no_headers)
+    from shoal.cli.scale_forecast import buffer_lines
+
+    for line in buffer_lines(source):
+        typer.echo(line)
 
 
 def pools_of(source: Source, instance_types: Path | None = None, *, warns: bool = True) -> list[PoolView]:

@@ -90,6 +90,7 @@ def explain(
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
     from shoal.cli.why_node_pools import tell_node_pools
+    from shoal.cli.why_replicas import tell_replicas
     from shoal.units.errors import UserError
 
     namespace = "" if options.all_namespaces else source.namespace
@@ -115,6 +116,7 @@ def explain(
     else:
         wrong = None
         tell_node_pools(explanation, source, loaded, explainer.family)
+        tell_replicas(explanation, source.documents, explainer.family)
         if own is None and is_plain:
             tell_assumed_settings(explanation, source.documents, explainer.family.pods)
     if source.access is None:

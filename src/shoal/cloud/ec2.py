@@ -39,6 +39,7 @@ from shoal.units.errors import ShoalError, TemporaryError, UserError
 _NO_CAPACITY: Final = frozenset(
     {
         "InsufficientInstanceCapacity",
+        "InsufficientFreeAddressesInSubnet",
         "InsufficientHostCapacity",
         "InsufficientReservedInstanceCapacity",
         "InstanceLimitExceeded",
@@ -50,8 +51,19 @@ _NO_CAPACITY: Final = frozenset(
     }
 )
 _THROTTLED: Final = frozenset(
-    {"EC2ThrottledException", "RequestLimitExceeded", "Throttling", "ThrottlingException", "TooManyRequestsException"}
+    {
+        "EC2ThrottledException",
+        "PriorRequestNotComplete",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
 )
+_REPEATED: Final = "IdempotentParameterMismatch"
+_GONE: Final = "InvalidInstanceID.NotFound"
 _DENIED: Final = frozenset({"UnauthorizedOperation", "AuthFailure", "InvalidClientTokenId"})
 _RETRY_S, _SLOWER_S = 2.0, 5.0
 _OFFERED_S, _PRICES_S = 12 * 3600.0, 300.0
@@ -108,11 +120,20 @@ class Ec2Cloud:
             asked["LaunchTemplate"] = {"LaunchTemplateName": request.node_class}
         if request.capacity_type == SPOT:
             asked["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
-        found = await self._call(self._client.run_instances, **asked)
+        try:
+            found = await self._call(self._client.run_instances, **asked)
+        except UserError as error:
+            if _code(error.__cause__) != _REPEATED:
+                raise
+            # It was carried out, and would have another subnet now.
+            return await self._listed({CLUSTER_TAG: self._cluster, "Name": tags["Name"]})
         return tuple(made for raw in found["Instances"] if (made := _instance(raw, tags)) is not None)
 
     async def instances(self) -> tuple[CloudInstance, ...]:
-        filters = [{"Name": f"tag:{CLUSTER_TAG}", "Values": [self._cluster]}]
+        return await self._listed({CLUSTER_TAG: self._cluster})
+
+    async def _listed(self, tags: Mapping[str, str]) -> tuple[CloudInstance, ...]:
+        filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
         pages = await self._pages("describe_instances", Filters=filters)
         raw = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
         found = sorted((made for each in raw if (made := _instance(each)) is not None), key=lambda each: each.id)
@@ -124,8 +145,18 @@ class Ec2Cloud:
     async def delete(self, ids: Sequence[str]) -> None:
         """Those that are gone, or belong to another cluster, are left out."""
         own = [each.id for each in await self.instances() if each.id in ids]
-        if own:
-            await self._call(self._client.terminate_instances, InstanceIds=own)
+        try:
+            await self._terminate(own)
+        except UserError as error:
+            if _code(error.__cause__) != _GONE:
+                raise
+            # EC2 then ends none of them.
+            there = {each.id for each in await self.instances()}
+            await self._terminate([each for each in own if each in there])
+
+    async def _terminate(self, ids: Sequence[str]) -> None:
+        if ids:
+            await self._call(self._client.terminate_instances, InstanceIds=list(ids))
 
     def boot_s(self, _instance_type: str, /) -> float:
         return _BOOT_S
@@ -203,7 +234,7 @@ class Ec2Cloud:
 def translated(error: Exception) -> ShoalError:
     """The SDK's error as one of ours. An answer that is missing is temporary: the request may have been carried out."""
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
-    code = str((response.get("Error") or {}).get("Code") or "")
+    code = _code(error)
     words = str((response.get("Error") or {}).get("Message") or error)
     if code in _NO_CAPACITY:
         return NoCapacityError(f"{code}: {words}")
@@ -215,6 +246,11 @@ def translated(error: Exception) -> ShoalError:
     if code and 400 <= status < 500:
         return UserError(f"EC2 refused the request: {code}: {words}")
     return TemporaryError(f"EC2 did not answer: {words}", _RETRY_S)
+
+
+def _code(error: BaseException | None) -> str:
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    return str((response.get("Error") or {}).get("Code") or "")
 
 
 def _instance(raw: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> CloudInstance | None:

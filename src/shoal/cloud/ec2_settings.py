@@ -36,7 +36,9 @@ def _client(settings: Ec2Settings, service: str) -> Any:
     except ImportError as error:
         fix = "install it with `pip install 'shoal[aws]'`"
         raise UserError("the SDK of AWS (boto3) is not installed", where=Where(path="--cloud"), fix=fix) from error
-    config = import_module("botocore.config").Config(retries={"max_attempts": 1}, connect_timeout=10, read_timeout=60)
+    # Who repeats a request, and when, is decided here: by client token, and as slowly as a throttled request needs.
+    retries = {"total_max_attempts": 1}
+    config = import_module("botocore.config").Config(retries=retries, connect_timeout=10, read_timeout=60)
     session = sdk.session.Session(region_name=settings.region or None)
     if session.region_name is None:
         raise UserError("the AWS region is not known", where=Where(path="--cloud-region"), fix="as in us-east-1")

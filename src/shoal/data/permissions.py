@@ -288,6 +288,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "get configmaps,secrets",
         "create,get apiservices @apiregistration.k8s.io",
         f"patch,update apiservices @apiregistration.k8s.io ={METRICS_APIS}",
+        # It owns the APIServices, so that they go with it.
+        f"get clusterroles {_RBAC} =shoal-pod-autoscaling",
         *_running("operator.keda.sh", "keda-operator"),
     ),
     "driver-upgrades": (
@@ -319,10 +321,6 @@ PARTS: dict[str, tuple[str, ...]] = {
         # The pods of a node that is removed; those that are left when its time is over.
         "create pods/eviction",
         "delete pods",
-        # With `--cloud cluster-api`.
-        "get,list,patch machinedeployments,machinepools,machines @cluster.x-k8s.io",
-        # With `--cloud external-grpc`: its account of launches.
-        "get,patch configmaps =shoal-external-grpc",
         # Node scaling is left to these while they run.
         *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
     ),
@@ -342,6 +340,14 @@ NODE_SCALING = "node-scaling"
 NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
+
+WITH_CLOUD: dict[str, tuple[str, ...]] = {
+    "cluster-api": ("get,list,patch machinedeployments,machinepools,machines @cluster.x-k8s.io",),
+    # Its account of launches.
+    "external-grpc": ("get,patch configmaps =shoal-external-grpc",),
+    "aws": (),
+}
+"""What node scaling needs besides, by the cloud that it uses."""
 
 _LOOK = "get,list"
 OBSERVER = (

@@ -3,7 +3,9 @@
 Guarantees: only the API server's proxy is answered. It shows a certificate of the authority in the ConfigMap
 `kube-system/extension-apiserver-authentication`, with one of the allowed names; the API server has authenticated and
 authorized the user. The authority of this server's own certificate is made at the start, is in the registration, and is
-never written to a file. A group that another server is registered for is left to it.
+never written to a file. A group that another server is registered for is left to it. The ClusterRole of this part owns
+the registration: it goes with the installation, whatever removes that. An APIService without its server would keep
+every namespace from being deleted. Rejected: a hook of the chart, which `kubectl delete -f` does not run.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from aiohttp import web
 from shoal.api.pod_autoscaling_rules import PodAutoscalingRules
 from shoal.client.certificates import new_authority, new_server
 from shoal.client.item import Obj
-from shoal.client.kind import API_SERVICES, CONFIG_MAPS, SERVICES
+from shoal.client.kind import API_SERVICES, CLUSTER_ROLES, CONFIG_MAPS, SERVICES
 from shoal.client.port import Api, Patch
-from shoal.client.refusals import NotFoundError
+from shoal.client.refusals import ForbiddenError, NotFoundError
 from shoal.data.permissions import POD_AUTOSCALING
 from shoal.embedded.apiserver.security.showing import show
 from shoal.embedded.apiserver.status import ApiError
@@ -33,6 +35,8 @@ from shoal.units.errors import UserError, Where
 
 _LABELS = {"app.kubernetes.io/managed-by": "shoal", "app.kubernetes.io/component": POD_AUTOSCALING}
 """By which an uninstallation finds the APIServices."""
+OWN_ROLE = f"shoal-{POD_AUTOSCALING}"
+"""The ClusterRole of this part."""
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 GroupVersion = tuple[str, str]
 
@@ -98,20 +102,22 @@ class MetricsApisServer:
         except NotFoundError:
             return []
         written = []
+        owners = await _owners(api)
         for group, version in groups:
             name = f"{version}.{group}"
             if not await leads_elsewhere(api, name, rules):
-                await api.patch(API_SERVICES, "", name, Patch("apply", self._api_service(group, version), force=True))
+                wanted = self._api_service(group, version, owners)
+                await api.patch(API_SERVICES, "", name, Patch("apply", wanted, force=True))
                 written.append(name)
         return written
 
-    def _api_service(self, group: str, version: str) -> Obj:
+    def _api_service(self, group: str, version: str, owners: Sequence[Obj]) -> Obj:
         rules = self._rules
         service = {"namespace": rules.service_namespace, "name": rules.service_name, "port": rules.service_port}
         return {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
-            "metadata": {"name": f"{version}.{group}", "labels": _LABELS},
+            "metadata": {"name": f"{version}.{group}", "labels": _LABELS, "ownerReferences": owners},
             "spec": {
                 "group": group,
                 "version": version,
@@ -144,6 +150,15 @@ class MetricsApisServer:
             code, reason, words = 403, "Forbidden", f"{request.path} is only for the proxy of the API server"
         refusal = ApiError(code, reason, words)
         return json_answer(refusal.status(), refusal.code)
+
+
+async def _owners(api: Api) -> list[Obj]:
+    """None where the rights of this process come from elsewhere."""
+    try:
+        role = await api.get(CLUSTER_ROLES, "", OWN_ROLE)
+    except (NotFoundError, ForbiddenError):
+        return []
+    return [{"apiVersion": CLUSTER_ROLES.api_version, "kind": CLUSTER_ROLES.name, "name": OWN_ROLE, "uid": role.uid}]
 
 
 async def leads_elsewhere(api: Api, name: str, rules: PodAutoscalingRules) -> bool:

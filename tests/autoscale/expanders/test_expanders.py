@@ -43,10 +43,22 @@ def test_nothing_is_filtered_where_no_priority_matches() -> None:
     assert by_priority(options, None) == options
 
 
-@pytest.mark.parametrize("text", ["", "- a", "x: [a]", "1: a", "1: ['(']", "1: [2]", "a: [", "true: [a]"])
+@pytest.mark.parametrize("text", ["", "- a", "x: [a]", "1: a", "1: ['(']", "1: [[a]]", "a: [", "true: [a]"])
 def test_unusable_priorities_are_refused(text: str) -> None:
     with pytest.raises(UserError):
         priorities_of(text)
+
+
+@pytest.mark.parametrize("text", ['"5": [a]\n1: [b]', "5: [a]\n9:", "5: [a]\n9: [2]", "5: [a]\n9: [true]"])
+def test_priorities_are_read_as_liberally_as_by_cluster_autoscaler(text: str) -> None:
+    assert _names(by_priority([_option("a"), _option("b")], priorities_of(text))) == ["a"]
+
+
+def test_priorities_below_minus_one_are_not_used() -> None:
+    options = [_option("a"), _option("b")]
+
+    assert by_priority(options, priorities_of("-2: [a]")) == options
+    assert _names(by_priority(options, priorities_of("-1: [a]\n-2: [b]"))) == ["a"]
 
 
 def test_of_a_number_that_is_written_twice_the_last_list_counts() -> None:

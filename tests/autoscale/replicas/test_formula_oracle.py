@@ -94,7 +94,7 @@ def literal(rows: list[Row], current: int, target: int, tolerances: Tolerances, 
     for _, _, request in missing:
         if first < 1:
             figures.append((request * max(100, target) // 100 if is_utilization else target, request))
-        elif first > 1 or not is_utilization:
+        elif first > 1:
             figures.append((0, request))
     if first > 1:
         figures += [(0, request) for _, _, request in unready]

@@ -118,10 +118,14 @@ def test_the_size_is_the_stabilized_one_within_all_limits(
     else:
         filled = with_defaults(behavior, AutoscalerSettings())
         up, down = filled.scale_up or ScalingRules(), filled.scale_down or ScalingRules()
-        if wanted >= current:
-            settled = min([wanted, *(size for size, age in recent if age < (up.stabilization_window_seconds or 0))])
+        lowest = min([wanted, *(size for size, age in recent if age < (up.stabilization_window_seconds or 0))])
+        highest = max([wanted, *(size for size, age in recent if age < (down.stabilization_window_seconds or 0))])
+        if lowest > current:
+            settled = lowest
+        elif highest < current:
+            settled = highest
         else:
-            settled = max([wanted, *(size for size, age in recent if age < (down.stabilization_window_seconds or 0))])
+            settled = current
         if settled > current:
             limit = min(settled, most, literal_limits(current, up, history, is_up=True))
         elif settled < current:

@@ -82,9 +82,14 @@ CALM = {"calm_s": 1e6, "idle_s": 1e6}
 
 DECISIONS = [
     ("requests that wait", state(ServerLoad(8, 9, 0.3)), 3, "17 requests"),
-    ("a full cache", state(ServerLoad(2, 0, 0.95), ServerLoad(2, 0, 0.95)), 3, "95% of the cache is in use"),
+    (
+        "a full cache",
+        state(ServerLoad(2, 0, 0.95), ServerLoad(2, 0, 0.95)),
+        3,
+        "95% of the cache is in use instead of 80%",
+    ),
     ("a late first token", state(BUSY, BUSY, ttft_p90_s=2.1), 5, "the first token takes 2.10 s instead of 1 s"),
-    ("more than the maximum", state(ServerLoad(8, 99, 0.3)), 6, "107 requests, limited to 6"),
+    ("more than the maximum", state(ServerLoad(8, 99, 0.3)), 6, "107 requests, 8 for each replica, limited to 6"),
     ("requests in the gateway", state(BUSY, queued=9), 3, "17 requests"),
     ("the load needs all", state(BUSY, BUSY, **CALM), 2, "the load needs all replicas"),
     ("a low load that is new", state(ServerLoad(1), IDLE, calm_s=5.0), 2, "one replica may go if the load stays low"),
@@ -99,7 +104,7 @@ DECISIONS = [
     ),
     ("a replica without metrics", state(IDLE, None, **CALM), 2, "the load of a replica is not known"),
     ("replicas that start", state(IDLE, wanted=2, **CALM), 2, "replicas are starting"),
-    ("the minimum", state(IDLE, **CALM), 1, "the load needs all replicas"),
+    ("the minimum", state(IDLE, **CALM), 1, "the minimum of replicas"),
 ]
 
 

@@ -77,7 +77,7 @@ def test_replicas_grow_at_once_and_shrink_one_by_one_after_the_measured_start() 
     settings = settings_of(max_replicas="4", window="10s")
     memory = ModelMemory(start=ColdStart().with_start({"image": 30.0, "weights": 60.0}))
     decision, memory = serving_pass(SeenModel(replicas(BUSY), 1), settings, memory, 0.0)
-    assert (decision.replicas, decision.reason) == (4, "32 requests")
+    assert (decision.replicas, decision.reason) == (4, "32 requests, 8 for each replica")
     quiet = SeenModel(replicas(IDLE, IDLE, IDLE, IDLE), 4)
     for at_s in (15.0, 60.0, 104.0):
         decision, memory = serving_pass(quiet, settings, memory, at_s)

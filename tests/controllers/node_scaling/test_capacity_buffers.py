@@ -7,9 +7,11 @@ from typing import Any
 
 from build.scaled_clusters import GPU, ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
+from shoal.autoscale.capacity_buffers.forecast_text import forecast_text
+from shoal.autoscale.demand.forecast import HOURS, DemandForecast, ForecastError
 from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS
 from shoal.client.item import Obj
-from shoal.client.kind import POD_TEMPLATES
+from shoal.client.kind import POD_TEMPLATES, PODS
 
 _GROUPS = ("karpenter.sh", "scheduling.x-k8s.io", "autoscaling.x-k8s.io")
 
@@ -51,6 +53,28 @@ async def test_capacity_is_given_back_when_its_hours_are_over(tmp_path: Path) ->
         await world.cluster.pass_time(300)
         assert len(await world.instances()) == 1
         await world.cluster.pass_time(600)
+        assert not await world.instances()
+
+
+@virtual
+async def test_capacity_for_a_predicted_demand_is_kept_until_its_hour_is_over(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        now = world.cluster.clock.now()
+        hour = now.weekday() * 24 + now.hour
+        gpus = tuple(8.0 if each == hour else 0.0 for each in range(HOURS))
+        found = DemandForecast(gpus, 2, ForecastError(HOURS, 1.5, 0.1, 0.5, 1.0))
+        text = forecast_text(found, round(now.timestamp() * 1000), "UTC")
+        await _buffer(world, {"shoal.dev/buffer-forecast": text}, replicas=5)
+        await world.cluster.pass_time(240)
+        assert len(await world.instances()) == 1
+        assert "mean error 1.5 GPUs" in (await _conditions(world))["ReadyForProvisioning"][1]
+        await world.pod("solo", 8)
+        await world.until_running("solo", 1, within_s=10)
+        await world.cluster.pass_time(240)
+        assert len(await world.instances()) == 1, "the predicted demand has come"
+        await world.cluster.delete(PODS, "solo")
+        await world.cluster.pass_time(3600)
         assert not await world.instances()
 
 

@@ -12,9 +12,9 @@ from build.scaled_clusters import QUICK, ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.kind import EVENTS, NODES
-from shoal.cloud.port import InstanceRequest, ThrottledError
+from shoal.cloud.port import POOL_TAG, InstanceRequest, ThrottledError
 from shoal.embedded.cloud.settings import CapacityRule, CloudFailures, SpotMarket
-from shoal.units.errors import TemporaryError
+from shoal.units.errors import TemporaryError, UserError
 
 
 class _Times:
@@ -86,6 +86,30 @@ async def test_a_throttled_request_is_repeated_when_the_cloud_says(tmp_path: Pat
         assert len(world.cloud.requests) == 2
         assert world.controller is not None
         assert world.controller.observer.requests_refused["throttled"] == 1
+
+
+@virtual
+async def test_a_request_that_the_cloud_refuses_is_reported_and_does_not_hold_up_other_pools(tmp_path: Path) -> None:
+    def refuse(request: InstanceRequest) -> None:
+        if request.tags[POOL_TAG] == "broken":
+            raise UserError("EC2 refused the request: there is no launch template default")
+
+    async with scaled_cluster(tmp_path) as world:
+        world.cloud.before_create = refuse
+        await world.add_pool("broken", weight=50, limits={"nvidia.com/gpu": "8"})
+        await world.add_pool("good")
+        await world.pod("one", 8)
+        await world.pod("two", 8)
+        await world.until_running("", 1, within_s=120)
+        assert [each.tags[POOL_TAG] for each in await world.instances()] == ["good"]
+        (refused,) = [each for each in await world.claims() if each["metadata"]["name"].startswith("broken")]
+        launched = {each["type"]: each for each in refused["status"]["conditions"]}["Launched"]
+        assert (launched["status"], launched["reason"]) == ("False", "LaunchRefused")
+        assert "no launch template" in launched["message"]
+        assert "LaunchRefused" in {each["reason"] for each in await world.cluster.all(EVENTS)}
+        # It is given up after five minutes, and the pool is avoided for a while.
+        await world.until_running("", 2, within_s=400)
+        assert {each.tags[POOL_TAG] for each in await world.instances()} == {"good"}
 
 
 @virtual

@@ -92,7 +92,10 @@ async def test_a_model_grows_with_its_requests_and_says_why(tmp_path: Path) -> N
         await found.model(1, max_replicas="4", target_concurrency="10")
         await found.pod(1, running=25)
         await found.cluster.until(lambda: found.has(3))
-        assert "Scaled Deployment default/llm from 1 to 3 replicas: 25 requests" in await found.messages()
+        assert (
+            "Scaled Deployment default/llm from 1 to 3 replicas: 25 requests, 10 for each replica"
+            in await found.messages()
+        )
         await found.cluster.until(lambda: found.says("3 replicas: "))
         found.load(1, 500)
         await found.cluster.until(lambda: found.has(4))

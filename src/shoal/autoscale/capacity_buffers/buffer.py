@@ -1,7 +1,8 @@
 """Represents a CapacityBuffer: room for how many pods of which template, and at which times.
 
-Its own annotations of Shoal limit it to the hours between two schedules: `shoal.dev/buffer-start`,
-`shoal.dev/buffer-end` and `shoal.dev/buffer-time-zone`.
+Its own annotations of Shoal limit it to the hours between two schedules (`shoal.dev/buffer-start`,
+`shoal.dev/buffer-end` and `shoal.dev/buffer-time-zone`), or to what `shoal.dev/buffer-forecast` predicts beyond the
+present demand.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.pod import Pod
 from shoal.api.resources import amounts
 from shoal.api.wire import to_quantity
+from shoal.autoscale.capacity_buffers.forecast_text import FORECAST, read_forecast, room_of
 from shoal.autoscale.provisioning_requests.pods import pods_of_template
 from shoal.autoscale.scaled_objects.cron import CronError, cron_activity, read_cron
 from shoal.engine.from_api import ask_of_pod
@@ -60,9 +62,11 @@ def buffer_of(raw: Raw) -> CapacityBuffer:
     )
 
 
-def buffer_pods(buffer: CapacityBuffer, template: Raw | None, now: datetime) -> tuple[Pod, ...]:
-    """The pods for which there has to be room now. `template`: that of its PodTemplate. Raises UserError if the buffer
-    cannot be kept."""
+def buffer_pods(
+    buffer: CapacityBuffer, template: Raw | None, now: datetime, demand_gpus: float = 0.0
+) -> tuple[Pod, ...]:
+    """The pods for which there has to be room now. `template`: that of its PodTemplate; `demand_gpus`: of the
+    namespace, for a buffer with a forecast. Raises UserError if the buffer cannot be kept."""
     where = buffer.where
     if buffer.strategy != _STRATEGY:
         what = f"the strategy {buffer.strategy} is not supported"
@@ -78,7 +82,8 @@ def buffer_pods(buffer: CapacityBuffer, template: Raw | None, now: datetime) -> 
     if not _is_due(buffer, now):
         return ()
     one = pods_of_template(template, buffer.namespace, [f"{buffer.name}-buffer-0"], where)[0]
-    count = min([each for each in (buffer.replicas, _within_limits(buffer, one), _MOST_PODS) if each is not None])
+    bounds = (buffer.replicas, _within_limits(buffer, one), _predicted(buffer, one, now, demand_gpus), _MOST_PODS)
+    count = min([each for each in bounds if each is not None])
     return pods_of_template(template, buffer.namespace, [f"{buffer.name}-buffer-{n}" for n in range(count)], where)
 
 
@@ -92,6 +97,18 @@ def _is_due(buffer: CapacityBuffer, now: datetime) -> bool:
     except CronError as error:
         fix = f"set {START} and {END} to schedules of cron, and {TIME_ZONE} to a time zone such as Europe/Berlin"
         raise UserError(str(error), where=buffer.where.below("metadata.annotations"), fix=fix) from error
+
+
+def _predicted(buffer: CapacityBuffer, pod: Pod, now: datetime, demand_gpus: float) -> int | None:
+    """How many pods the predicted demand has beyond the present one; None without a forecast."""
+    if FORECAST not in buffer.annotations:
+        return None
+    where = buffer.where.below(f"metadata.annotations[{FORECAST}]")
+    gpus = sum(amount for name, amount in _devices(pod).items() if name.endswith("/gpu"))
+    if not gpus:
+        fix = "name GPUs in the limits of its containers, or remove the annotation"
+        raise UserError(f"the pods of PodTemplate {buffer.template} ask for no GPUs", where=where, fix=fix)
+    return room_of(read_forecast(buffer.annotations[FORECAST], where), now, demand_gpus, gpus, where)
 
 
 def _within_limits(buffer: CapacityBuffer, pod: Pod) -> int | None:

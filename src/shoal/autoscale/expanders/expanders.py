@@ -13,6 +13,8 @@ from shoal.engine.fitter import seeded_number
 GPU_UNFITNESS: Final = 1000.0
 _NOT_EXISTING: Final = 2.0
 _NODES_SCALE: Final = 15.0
+_LEAST_PRIORITY: Final = -1
+"""Cluster Autoscaler uses no priority below."""
 
 Options = list[ScaleUpOption]
 Expander = Callable[[Sequence[ScaleUpOption]], Options]
@@ -20,7 +22,7 @@ Expander = Callable[[Sequence[ScaleUpOption]], Options]
 
 def by_priority(options: Sequence[ScaleUpOption], priorities: Priorities | None) -> Options:
     """The options of the highest priority with a match; all options where nothing matches or nothing is configured."""
-    for priority in sorted(priorities or {}, reverse=True):
+    for priority in sorted((each for each in priorities or {} if each >= _LEAST_PRIORITY), reverse=True):
         patterns = (priorities or {})[priority]
         matching = [each for each in options if any(pattern.occurs(each.group) for pattern in patterns)]
         if matching:

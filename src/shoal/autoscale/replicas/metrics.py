@@ -51,11 +51,11 @@ def measured(
 ) -> MeasuredMetric | UnmeasuredMetric:
     if metric.type == RESOURCE:
         source = metric.resource or ResourceSource()
-        found = _resource(metric, source, reading, about, namespace)
+        found = _resource(metric, source, reading, about)
         return _settled(found, "FailedGetResourceMetric", f"failed to get {source.name} resource metric value")
     if metric.type == CONTAINER_RESOURCE:
         source = metric.container_resource or ResourceSource()
-        found = _resource(metric, source, reading, about, namespace)
+        found = _resource(metric, source, reading, about)
         words = f"failed to get {source.container} container metric value"
         return _settled(found, "FailedGetContainerResourceMetric", words)
     if metric.type == PODS:
@@ -82,11 +82,11 @@ def _settled(found: MeasuredMetric | MetricFault, reason: str, words: str) -> Me
 
 
 def _resource(
-    metric: MetricSpec, source: ResourceSource, reading: MetricReading, about: PassFacts, namespace: str
+    metric: MetricSpec, source: ResourceSource, reading: MetricReading, about: PassFacts
 ) -> MeasuredMetric | MetricFault:
     target = source.target
     if target.average_value is not None:
-        samples = _resource_samples(source, reading, namespace)
+        samples = _resource_samples(source, reading)
         found: Proposal | MetricFault = (
             average_proposal(samples, source.name, target.average_value.milli_value(), about)
             if not isinstance(samples, MetricFault)
@@ -100,7 +100,7 @@ def _resource(
             "invalid resource metric source: neither an average utilization target nor an average value (usage) "
             "target was set"
         )
-    samples = _resource_samples(source, reading, namespace)
+    samples = _resource_samples(source, reading)
     if not isinstance(samples, MetricFault):
         found = utilization_proposal(samples, source.name, source.container, target.average_utilization, about)
     else:
@@ -112,9 +112,7 @@ def _resource(
     return MeasuredMetric(found, label, _resource_status(metric, source, found))
 
 
-def _resource_samples(
-    source: ResourceSource, reading: MetricReading, namespace: str
-) -> Mapping[str, MetricSample] | MetricFault:
+def _resource_samples(source: ResourceSource, reading: MetricReading) -> Mapping[str, MetricSample] | MetricFault:
     def fault(words: str) -> MetricFault:
         return MetricFault(f"unable to get metrics for resource {source.name}: {words}")
 
@@ -124,8 +122,7 @@ def _resource_samples(
         return fault("no metrics returned from resource metrics API")
     if not source.container:
         return pod_samples(reading.usages, source.name)
-    found = container_samples(reading.usages, source.name, source.container, namespace)
-    return fault(found.message) if isinstance(found, MetricFault) else found
+    return container_samples(reading.usages, source.name, source.container)
 
 
 def _resource_status(metric: MetricSpec, source: ResourceSource, found: Proposal) -> Status:

@@ -72,7 +72,7 @@ def utilization_proposal(
     def measure(values: Mapping[str, int]) -> UsageRatio | MetricFault:
         return utilization(values, requests, target)
 
-    return _proposed(groups, measure, missing_down, about, fills_at_target=False)
+    return _proposed(groups, measure, missing_down, about)
 
 
 def average_proposal(
@@ -82,9 +82,7 @@ def average_proposal(
     groups = _groups(samples, resource, about)
     if isinstance(groups, MetricFault):
         return groups
-    return _proposed(
-        groups, lambda values: average(values, target_milli), lambda _pod: target_milli, about, fills_at_target=True
-    )
+    return _proposed(groups, lambda values: average(values, target_milli), lambda _pod: target_milli, about)
 
 
 def utilization(values: Mapping[str, int], requests: Mapping[str, int], target: int) -> UsageRatio | MetricFault:
@@ -123,10 +121,11 @@ def _proposed(
     measure: Callable[[Mapping[str, int]], UsageRatio | MetricFault],
     missing_down: Callable[[str], int],
     about: PassFacts,
-    *,
-    fills_at_target: bool,
 ) -> Proposal | MetricFault:
-    """Pods without a sample count so that the change is smaller: as idle if it grows, as busy if it shrinks."""
+    """Pods without a sample count so that the change is smaller: as idle if it grows, as busy if it shrinks.
+
+    They do not count if the others are exactly at the target.
+    """
     groups, values = counted.groups, dict(counted.values)
     usage = measure(values)
     if isinstance(usage, MetricFault):
@@ -141,7 +140,7 @@ def _proposed(
         return answer(about.current if about.tolerances.allow(ratio) else whole(ratio * groups.counted))
     if ratio < 1.0:
         values |= {pod: missing_down(pod) for pod in groups.missing}
-    elif ratio > 1.0 or fills_at_target:
+    elif ratio > 1.0:
         values |= dict.fromkeys(groups.missing, 0)
     if grows_with_unready:
         values |= dict.fromkeys(groups.unready, 0)

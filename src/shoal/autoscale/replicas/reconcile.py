@@ -39,6 +39,8 @@ from shoal.autoscale.replicas.spec import Autoscaler, AutoscalerSettings, Autosc
 from shoal.autoscale.replicas.stabilization import stabilized, stabilized_globally
 from shoal.units.errors import UserError
 
+_BELOW = "Current number of replicas below Spec.MinReplicas"
+
 # -- a target that cannot be read -----------------------------------------------------------------------------------
 
 
@@ -97,11 +99,13 @@ class _Pass:
         if current == 0 and not needs_metrics(self._autoscaler, current, self._settings):
             words = "scaling is disabled since the replica count of the target is zero"
             self._set(SCALING_ACTIVE, False, "ScalingDisabled", words)
+            if not self._settings.has_scale_to_zero:
+                self._status = _without_zero_note(self._status)
             return self._result(current, "")
         if current > spec.max_replicas:
             return self._result(spec.max_replicas, "Current number of replicas above Spec.MaxReplicas")
         if 0 < current < self._min:
-            return self._result(self._min, "Current number of replicas below Spec.MinReplicas")
+            return self._result(self._min, _BELOW)
         return self._by_metrics(current)
 
     def _by_metrics(self, current: int) -> ScaleDecision:
@@ -109,15 +113,17 @@ class _Pass:
         if found is None:
             self._event(WARNING, "FailedComputeMetricsReplicas", self._error)
             return structs.replace(self._result(current, ""), has_failed=True)
-        proposed, label = found
+        # A metric below zero asks for no replicas.
+        proposed, label = max(found[0], 0), found[1]
         reason = ""
         if proposed > current:
             reason = f"{label} above target"
         elif proposed < current:
             reason = "All metrics below target"
         desired = self._normalized(proposed, current)
-        if current == 0 and self._min != 0:
-            desired = max(desired, self._min)
+        if current == 0 and desired < self._min:
+            desired = self._min
+            reason = reason or _BELOW
         return self._result(desired, reason)
 
     # -- metrics ----------------------------------------------------------------------------------------------------
@@ -289,9 +295,6 @@ def concluded(
         behavior = autoscaler.spec.behavior
         rules = None if behavior is None else with_defaults(behavior, settings)
         history = with_rescale(history, rules, (decision.current, size), now.timestamp())
-    if not settings.has_scale_to_zero:
-        kept = tuple(one for one in status.conditions if one.type != SCALED_TO_ZERO)
-        status = structs.replace(status, conditions=kept)
     status = structs.replace(
         status,
         current_replicas=decision.current,
@@ -323,9 +326,13 @@ def _with_zero_noted(
     now: datetime,
 ) -> AutoscalerStatus:
     if not settings.has_scale_to_zero:
-        return status
+        return _without_zero_note(status)
     if decision.current > 0 and decision.desired == 0 and has_outside_metric(autoscaler):
         says = (True, SCALED_TO_ZERO, "the HPA controller scaled the workload to zero")
     else:
         says = (False, "NotScaledToZero", "the HPA controller did not scale the workload to zero")
     return with_condition(status, SCALED_TO_ZERO, says, now)
+
+
+def _without_zero_note(status: AutoscalerStatus) -> AutoscalerStatus:
+    return structs.replace(status, conditions=tuple(one for one in status.conditions if one.type != SCALED_TO_ZERO))

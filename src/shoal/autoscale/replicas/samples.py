@@ -115,17 +115,11 @@ def pod_samples(usages: Iterable[PodUsage], resource: str) -> dict[str, MetricSa
     return found
 
 
-def container_samples(
-    usages: Iterable[PodUsage], resource: str, container: str, namespace: str
-) -> dict[str, MetricSample] | MetricFault:
+def container_samples(usages: Iterable[PodUsage], resource: str, container: str) -> dict[str, MetricSample]:
+    """A pod without a figure of this container has no sample."""
     found = {}
     for usage in usages:
-        figures = next((each for name, each in usage.containers if name == container), None)
-        if figures is None:
-            where = f"{namespace}/{usage.pod}"
-            return MetricFault(
-                f"failed to get container metrics: container {container} not present in metrics for pod {where}"
-            )
+        figures = next((each for name, each in usage.containers if name == container), {})
         if (value := figures.get(resource)) is not None:
             found[usage.pod] = MetricSample(value.milli_value(), usage.at_s, usage.window_s)
     return found

@@ -1,4 +1,5 @@
-"""Stabilizes a recommendation: scaling up takes the lowest, scaling down the highest one of the recent past."""
+"""Stabilizes a recommendation: a target grows no further than to the lowest, and shrinks no further than to the highest
+one of the recent past."""
 
 from __future__ import annotations
 
@@ -33,15 +34,21 @@ def stabilized_globally(
 def stabilized(
     recommendation: int, current: int, kept: tuple[Recommendation, ...], behavior: Behavior, now_s: float
 ) -> StabilizedSize:
-    """Of an autoscaler with `behavior`, whose windows have been filled in."""
+    """Of an autoscaler with `behavior`, whose windows have been filled in.
+
+    Between the lowest recommendation of the window for scaling up and the highest of the one for scaling down the size
+    stays as it is.
+    """
     up_s, down_s = _window(behavior.scale_up), _window(behavior.scale_down)
+    lowest = min((recommendation, *(one.replicas for one in kept if one.at_s > now_s - up_s)))
+    highest = max((recommendation, *(one.replicas for one in kept if one.at_s > now_s - down_s)))
     is_up = recommendation >= current
-    window_s = up_s if is_up else down_s
-    recent = (one.replicas for one in kept if one.at_s > now_s - window_s)
-    replicas = (min if is_up else max)((recommendation, *recent))
     reason, message = ("ScaleUpStabilized", _LOWEST) if is_up else ("ScaleDownStabilized", _HIGHEST)
     return StabilizedSize(
-        replicas, with_recommendation(kept, recommendation, max(up_s, down_s), now_s), reason, message
+        min(max(current, lowest), highest),
+        with_recommendation(kept, recommendation, max(up_s, down_s), now_s),
+        reason,
+        message,
     )
 
 

@@ -108,11 +108,13 @@ def _demand(
     state: ServingState, policy: ServingPolicy, known: Sequence[ServerLoad], requests: float
 ) -> tuple[int, str]:
     """The largest of the three demands, and what asks for it."""
-    found = [(math.ceil(requests / policy.target_concurrency), f"{requests:g} requests")]
+    words = f"{requests:g} requests, {policy.target_concurrency:g} for each replica"
+    found = [(math.ceil(requests / policy.target_concurrency), words)]
     if known:
         used = sum(one.cache_used for one in known) / len(known)
         if used > policy.cache_limit:
-            found.append((math.ceil(len(known) * used / policy.cache_limit), f"{used:.0%} of the cache is in use"))
+            words = f"{used:.0%} of the cache is in use instead of {policy.cache_limit:.0%}"
+            found.append((math.ceil(len(known) * used / policy.cache_limit), words))
         late_s, objective_s = state.ttft_p90_s, policy.ttft_objective_s
         if late_s is not None and objective_s and late_s > objective_s:
             words = f"the first token takes {late_s:.2f} s instead of {objective_s:g} s"
@@ -136,7 +138,10 @@ def _smaller(
     if running == 0 and policy.least == 0:
         return _to_zero(state, policy, prices, floor_s)
     if state.wanted <= max(policy.least, demand, 1):
-        return ServingDecision(state.wanted, "the load needs all replicas", is_calm=False)
+        words = f"the load needs all replicas: {running:g} requests, {policy.target_concurrency:g} for each"
+        if demand < policy.least:
+            words = "the minimum of replicas"
+        return ServingDecision(state.wanted, words, is_calm=False)
     used = sum(one.cache_used for one in known) / (state.wanted - 1) if state.wanted > 1 else math.inf
     if used >= policy.cache_after_limit:
         words = f"the cache of the other replicas would be {used:.0%} full"

@@ -11,16 +11,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from shoal.api.pod import Pod
+from shoal.api.pod_phases import TERMINAL_PHASES
+from shoal.api.wire import to_quantity
 from shoal.autoscale.capacity_buffers.buffer import buffer_of, buffer_pods
+from shoal.autoscale.capacity_buffers.forecast_text import FORECAST, forecast_words, read_forecast
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.client.conditions import WriteTime, difference, put
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
-from shoal.client.kind import POD_TEMPLATES, Kind
+from shoal.client.kind import POD_TEMPLATES, PODS, Kind
 from shoal.client.port import Patch
 from shoal.controllers.node_scaling.computations import Computations
-from shoal.units.errors import UserError
+from shoal.units.errors import UserError, Where
 
 _READY, _PROVISIONING = "ReadyForProvisioning", "Provisioning"
 _NO_ROOM: Final = "no nodes can be provisioned"
@@ -64,9 +67,20 @@ class CapacityBuffers:
         buffer = buffer_of(item.obj())
         template = self._context.informers.of(POD_TEMPLATES).get(buffer.namespace, buffer.template)
         try:
-            return buffer_pods(buffer, template.obj().get("template") if template else None, self._context.clock.now())
+            raw = template.obj().get("template") if template else None
+            demand = self._demand_gpus(buffer.namespace) if FORECAST in buffer.annotations else 0.0
+            return buffer_pods(buffer, raw, self._context.clock.now(), demand)
         except UserError as error:
             return error
+
+    def _demand_gpus(self, namespace: str) -> float:
+        """Of the pods that are there, placed or not."""
+        pods = (each.obj() for each in self._context.informers.of(PODS) if each.namespace == namespace)
+        return float(sum(_gpus(pod) for pod in pods if (pod.get("status") or {}).get("phase") not in TERMINAL_PHASES))
+
+    def _forecast_words(self, item: Item) -> str:
+        text = buffer_of(item.obj()).annotations.get(FORECAST)
+        return "" if text is None else forecast_words(read_forecast(text, Where()), self._context.clock.now())
 
     async def _report(self, item: Item, pods: tuple[Pod, ...] | UserError, plan: NodePlan) -> None:
         before: Obj = item.obj().get("status") or {}
@@ -78,12 +92,22 @@ class CapacityBuffers:
             put(status, _PROVISIONING, (False, "NotReady", f"no room is kept: {pods}"), moment)
             status["replicas"] = 0
         else:
-            put(status, _READY, (True, "Ready", ""), moment)
+            put(status, _READY, (True, "Ready", self._forecast_words(item)), moment)
             put(status, _PROVISIONING, _room(pods, plan), moment)
             status["replicas"] = len(pods)
         if (body := difference(before, status)) and self._kind is not None:
             patch = Patch("merge", {"metadata": {"uid": item.uid}, "status": body})
             await self._context.api.patch(self._kind, item.namespace, item.name, patch, "status")
+
+
+def _gpus(pod: Obj) -> int:
+    limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or ()]
+    return sum(
+        to_quantity(str(amount)).milli_value() // 1000
+        for each in limits
+        for name, amount in each.items()
+        if name.endswith("/gpu")
+    )
 
 
 def _room(pods: tuple[Pod, ...], plan: NodePlan) -> tuple[bool, str, str]:

@@ -11,7 +11,7 @@ import msgspec
 from shoal.autoscale.node_claims.claim import INITIALIZED, LAUNCHED, REGISTERED, NodeClaim
 
 StartPhase = Literal["launch", "register", "initialize", "total"]
-Refusal = Literal["no capacity", "throttled", "no answer"]
+Refusal = Literal["no capacity", "throttled", "no answer", "invalid"]
 
 
 class NodeScalingFigures(msgspec.Struct):

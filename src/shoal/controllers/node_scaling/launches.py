@@ -28,11 +28,13 @@ from shoal.cloud.port import (
     ThrottledError,
 )
 from shoal.controllers.node_scaling.parts import ScalingParts
-from shoal.units.errors import TemporaryError
+from shoal.units.errors import TemporaryError, UserError, one_line
 
 _log = logging.getLogger("shoal.nodes")
 _STARTUP_TAINTS = "shoal.dev/startup-taints"
 _AGAIN_S = 2.0
+_CORRECTED_S = 30.0
+"""Until a request that the cloud refused is sent again: an administrator may have corrected what it names."""
 
 Types = Mapping[str, Mapping[str, InstanceType]]
 """By pool and name."""
@@ -77,6 +79,11 @@ class Launches:
             self._observer.refused("no answer")
             _log.info("launch group %s: %s", first.group, error)
             return error.delay_s
+        except UserError as error:
+            # A pool with an invalid node class does not keep other pools from their nodes.
+            self._observer.refused("invalid")
+            await self._is_refused(waiting, error)
+            return _CORRECTED_S
         taken = {each.provider_id for each in group if each.provider_id}
         free = [each for each in instances if each.provider_id not in taken]
         for claim, instance in zip(waiting, free, strict=False):
@@ -122,6 +129,12 @@ class Launches:
             words = f"{error}; this offering is not tried again for {until_s - now_s:.0f} s"
             self._say(claim, "InsufficientCapacity", words, is_normal=False)
             await self._drop(claim)
+
+    async def _is_refused(self, waiting: Sequence[NodeClaim], error: UserError) -> None:
+        for claim in waiting:
+            words = one_line(str(error))
+            await self._writer.set_conditions(claim.name, [(LAUNCHED, "False", "LaunchRefused", words)])
+            self._say(claim, "LaunchRefused", words, is_normal=False)
 
     async def _drop(self, claim: NodeClaim) -> None:
         """Nothing was created for it."""

@@ -19,7 +19,9 @@ from shoal.data.permissions import (
     EVERY_PART,
     IN_NAMESPACE,
     NAMESPACE,
+    NODE_SCALING,
     PARTS,
+    WITH_CLOUD,
 )
 from shoal.data.role_lines import rules
 
@@ -40,6 +42,8 @@ class RoleSubjects(msgspec.Struct, frozen=True):
     account: str = ACCOUNT
     election: tuple[str, str] = (ELECTION_NAMESPACE, "shoal")
     """Namespace and name of the lease."""
+    cloud: str = ""
+    """Of node scaling. Rights on the machines of a cloud that is not used are not granted."""
 
 
 def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[Obj]:
@@ -51,6 +55,8 @@ def manifests(parts: Sequence[str], grant: RoleSubjects | None = None) -> list[O
     found += _cluster_wide("shoal", EVERY_PART, grant)
     for part in parts:
         found += _cluster_wide(f"shoal-{part}", PARTS[part], grant)
+    if NODE_SCALING in parts and WITH_CLOUD.get(grant.cloud):
+        found += _cluster_wide(f"shoal-{NODE_SCALING}-{grant.cloud}", WITH_CLOUD[grant.cloud], grant)
     namespace, lease = grant.election
     found += _inside(namespace, "shoal-election", _about(ELECTION, lease), grant)
     for part in parts:

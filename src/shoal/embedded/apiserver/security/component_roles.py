@@ -42,7 +42,10 @@ ROLES: dict[str, tuple[str, ...]] = {
         EVENTS,
     ),
     # The parts that run here by default, so that the user of `shoal run` need not be an administrator.
-    "system:shoal": permissions.lines_of((*permissions.BY_DEFAULT, permissions.NODE_SCALING)),
+    "system:shoal": (
+        *permissions.lines_of((*permissions.BY_DEFAULT, permissions.NODE_SCALING)),
+        *(line for lines in permissions.WITH_CLOUD.values() for line in lines),
+    ),
     "system:heapster": (f"{READ} events,namespaces,nodes,pods", f"{READ} deployments @extensions"),
     "system:kube-aggregator": (f"{READ} endpoints,services",),
     "system:kube-dns": ("list,watch endpoints,services",),
