@@ -36,7 +36,7 @@ from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
-from shoal.sim.volcano_queues import volcano_groups, volcano_tree
+from shoal.sim.volcano_queues import volcano_groups, volcano_pods, volcano_tree
 from shoal.sim.volcano_settings import volcano_settings
 from shoal.store.inventory import Inventory
 from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
@@ -139,7 +139,9 @@ def loaded_of(
     if fairshare is not None:
         manifests.events = grouped(queues_of_kai, manifests.events, shards)
     settings = volcano_settings(documents)
-    volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), settings)
+    volcano = volcano_rounds.discipline_of(
+        volcano_tree(documents), volcano_groups(documents), settings, volcano_pods(documents)
+    )
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     warnings += shards.shards.warnings if fairshare is not None else ()
     if queues is not None:

@@ -35,6 +35,8 @@ class VolcanoFacts(msgspec.Struct, frozen=True):
     jobs: Mapping[str, JobFacts]
     node_load: Load = {}
     """Measured load of nodes in percent, by node and resource, for the plugin `usage`."""
+    ungrouped: Mapping[str, str] = {}
+    """Running pods whose groups are not known yet, with the queues in which they count."""
 
 
 class Session(Hooks):
@@ -66,6 +68,10 @@ class Session(Hooks):
         """All pods of the jobs."""
         self.total: Figures = reader.total()
         self.accounts = QueueAccounts(self.forest, self.jobs.values())
+        for key, queue in facts.ungrouped.items():
+            allocation = self.cluster.pods.get(key)
+            if allocation is not None and key not in reader.pods and key not in self.cluster.terminating:
+                self.accounts.add_pod(queue, reader.amounts_of(allocation.charge))
         super().__init__(made_plugins(self, configuration.tiers))
 
     def resume(self, state: CycleState) -> None:
