@@ -162,7 +162,7 @@ def loaded_of(
     warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
-    others = named_preferences() if any((shards.shards.pools or {}).values()) else {}
+    others = named_preferences() if (pools := shards.shards.pools) is not None and any(pools.profiles.values()) else {}
     placement = Placement(intake.cluster, builder(intake.cluster, mix), others)
     return Loaded(manifests, intake, placement, now_s, queued, fairshare, volcano, warnings)
 
