@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from time import process_time
 
+from msgspec import structs
+
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle import cycle
@@ -104,10 +106,23 @@ def _reclaim() -> tuple[float, str]:
     return took_s, f"{len(plan.evicted):,} pods evicted, {len(plan.nominated):,} nominated"
 
 
+def _gangs() -> tuple[float, str]:
+    """500 nodes full of 4,000 jobs of one queue, 200 jobs of another lack two whole nodes each, one cycle"""
+    fleet = _Fleet(500, [VolcanoQueue("first"), VolcanoQueue("second")])
+    fleet.discipline.configure(structs.replace(DEFAULT, actions=("enqueue", "allocate", "gangreclaim")))
+    for at in range(4000):
+        fleet.job("first", 1, 1, [f"node-{at // 8:04}"])
+    for _ in range(200):
+        fleet.job("second", 2, 8, priority=9)
+    took_s, plan = fleet.timed()
+    return took_s, f"{len(plan.evicted):,} pods evicted, {len(plan.nominated):,} nominated"
+
+
 _SHAPES: dict[str, tuple[Callable[[], tuple[float, str]], float]] = {
     "allocate": (_allocate, 1.0),
     "idle": (_idle, 0.005),
     "reclaim": (_reclaim, 2.0),
+    "gangs": (_gangs, 0.5),
 }
 """The shape and its bar in seconds."""
 

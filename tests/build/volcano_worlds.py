@@ -66,6 +66,8 @@ class World:
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
         self.jobs: dict[str, JobFacts] = {}
+        self.ungrouped: dict[str, str] = {}
+        """Running pods without a group, with their queues."""
         for name, has in self.nodes.items():
             plain = {
                 key: int(value) for key, value in amounts({"memory": 64, "pods": 100, **has}).items() if key != GPU
@@ -131,7 +133,7 @@ class World:
             self._configuration = VolcanoConfiguration(actions, self.plugins, self.arguments)
         configuration = self._configuration
         if self.discipline is None:
-            facts = VolcanoFacts(QueueForest(self.queues), self.jobs)
+            facts = VolcanoFacts(QueueForest(self.queues), self.jobs, ungrouped=self.ungrouped)
             self.discipline = Volcano(lambda: facts, configuration)
         self.discipline.configure(configuration)
         placement = Placement(self.cluster, volcano_profile(configuration))

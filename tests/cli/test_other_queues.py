@@ -52,6 +52,14 @@ FULL = [
 ]
 
 
+def test_a_running_pod_without_a_group_counts_in_its_queue(doors: Doors) -> None:
+    notes = {"scheduling.volcano.sh/queue-name": "small"}
+    runs = pod("t/a-0", 8, on="n", annotations=notes, schedulerName="volcano")
+    waits = [vgroup("t/b", 1, "small", "Inqueue"), FULL[-1]]
+    assert doors.decided(*FULL[:3], runs, *waits)["placed"] == []
+    assert [each["pod"] for each in doors.decided(*FULL[:3], *waits)["placed"]] == ["t/b-0"]
+
+
 def test_a_pod_beyond_a_volcano_queues_capability_is_not_placed(doors: Doors) -> None:
     decided = doors.decided(*FULL)
     assert decided["placed"] == []

@@ -149,6 +149,24 @@ async def test_from_kueue_to_another_project_and_back(tmp_path: Path, other: str
             assert await _running(cluster) == {*_NAMES}
 
 
+@pytest.mark.parametrize(("other", "runs"), [("kai", 3), ("volcano", 4)], ids=["KAI", "Volcano"])
+@virtual
+async def test_a_queue_keeps_its_limit_where_pods_were_released_before_its_project_decides(
+    tmp_path: Path, other: str, runs: int
+) -> None:
+    """Nothing has made PodGroups for the running pods when the first waiting ones could be placed."""
+    async with _cluster(tmp_path) as cluster:
+        async with _shoal(cluster, tmp_path, "kueue"):
+            await cluster.pass_time(10)
+            await _submit(cluster, *_NAMES)
+            await cluster.pass_time(10)
+            assert len(await _running(cluster)) == 2
+        await _release(cluster)
+        async with _shoal(cluster, tmp_path, other):
+            await cluster.pass_time(20)
+            assert len(await _running(cluster)) == runs
+
+
 @virtual
 async def test_from_kai_to_volcano_and_back(tmp_path: Path) -> None:
     async with _cluster(tmp_path) as cluster:

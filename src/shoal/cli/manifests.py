@@ -36,7 +36,7 @@ from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
 from shoal.sim.queued_world import Queued, QueuedWorld
 from shoal.sim.rounds import Rounds
-from shoal.sim.volcano_queues import volcano_groups, volcano_tree
+from shoal.sim.volcano_queues import volcano_groups, volcano_pods, volcano_tree
 from shoal.sim.volcano_settings import volcano_settings
 from shoal.store.inventory import Inventory
 from shoal.store.manifest_cluster import ManifestCluster, manifest_cluster_of
@@ -139,7 +139,9 @@ def loaded_of(
     if fairshare is not None:
         manifests.events = grouped(queues_of_kai, manifests.events, shards)
     settings = volcano_settings(documents)
-    volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), settings)
+    volcano = volcano_rounds.discipline_of(
+        volcano_tree(documents), volcano_groups(documents), settings, volcano_pods(documents)
+    )
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     warnings += shards.shards.warnings if fairshare is not None else ()
     if queues is not None:
@@ -160,7 +162,7 @@ def loaded_of(
     warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
-    others = named_preferences() if any((shards.shards.pools or {}).values()) else {}
+    others = named_preferences() if (pools := shards.shards.pools) is not None and any(pools.profiles.values()) else {}
     placement = Placement(intake.cluster, builder(intake.cluster, mix), others)
     return Loaded(manifests, intake, placement, now_s, queued, fairshare, volcano, warnings)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from shlex import quote as quoted
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -31,13 +32,20 @@ class ProposedQueues:
     notes: list[str] = field(default_factory=list)
 
 
+class _Queue(NamedTuple):
+    value: ClusterQueue
+    where: Where
+
+    def with_spec(self, **fields: object) -> _Queue:
+        return _Queue(structs.replace(self.value, spec=structs.replace(self.value.spec, **fields)), self.where)
+
+
 def proposed_queues(documents: Sequence[Document], proposal: Proposal) -> ProposedQueues:
     """Raises UserError for a queue or a value that cannot be."""
     found = ProposedQueues()
-    changed: dict[str, Document] = {}
+    changed: dict[str, _Queue] = {}
     if proposal.quota:
-        document, command = _with_quota(_queue_of(documents, changed, proposal.queue), proposal)
-        changed[proposal.queue] = document
+        changed[proposal.queue], command = _with_quota(_queue_of(documents, changed, proposal.queue), proposal)
         found.commands.append(command)
     for one in proposal.policies:
         changed[one.queue] = _with_policy(_queue_of(documents, changed, one.queue), one)
@@ -45,7 +53,7 @@ def proposed_queues(documents: Sequence[Document], proposal: Proposal) -> Propos
         _policy_command(queue, [one for one in proposal.policies if one.queue == queue])
         for queue in dict.fromkeys(one.queue for one in proposal.policies)
     ]
-    found.documents += changed.values()
+    found.documents += (Document(one.value, one.where) for one in changed.values())
     is_fair = _is_fair(documents)
     if proposal.fair_sharing:
         check_known(proposal.fair_sharing, _STATES, "state", _FAIR)
@@ -56,33 +64,31 @@ def proposed_queues(documents: Sequence[Document], proposal: Proposal) -> Propos
     return found
 
 
-def _queue_of(documents: Sequence[Document], changed: dict[str, Document], name: str) -> Document:
-    found = changed.get(name) or next(
-        (one for one in documents if isinstance(one.value, ClusterQueue) and one.value.metadata.name == name), None
-    )
-    if found is None:
-        raise UserError(f"there is no ClusterQueue {excerpt(name)}", where=_QUEUE)
-    return found
+def _queue_of(documents: Sequence[Document], changed: dict[str, _Queue], name: str) -> _Queue:
+    if name in changed:
+        return changed[name]
+    for one in documents:
+        if isinstance(one.value, ClusterQueue) and one.value.metadata.name == name:
+            return _Queue(one.value, one.where)
+    raise UserError(f"there is no ClusterQueue {excerpt(name)}", where=_QUEUE)
 
 
-def _with_quota(document: Document, proposal: Proposal) -> tuple[Document, str]:
+def _with_quota(queue: _Queue, proposal: Proposal) -> tuple[_Queue, str]:
     """The ClusterQueue with the quota, and the command that would change it."""
-    queue = document.value
-    assert isinstance(queue, ClusterQueue)  # noqa: S101 - _queue_of returns no other kind
     try:
         amount = Quantity.parse(proposal.quota)
     except UserError as error:
         raise UserError(error.what, where=_QUOTA, fix="write a quantity, as in 16 or 512Gi") from None
     if amount < Quantity.of(0):
         raise UserError("is less than 0", where=_QUOTA)
-    for (group, flavor, resource), names in _quotas(queue):
+    for (group, flavor, resource), names in _quotas(queue.value):
         if names != (proposal.flavor, proposal.resource):
             continue
-        changed = _replaced_quota(queue, (group, flavor, resource), amount)
+        changed = _Queue(_replaced_quota(queue.value, (group, flavor, resource), amount), queue.where)
         path = f"/spec/resourceGroups/{group}/flavors/{flavor}/resources/{resource}/nominalQuota"
         patch = msgspec.json.encode([{"op": "replace", "path": path, "value": proposal.quota}]).decode()
         command = f"kubectl patch clusterqueue {quoted(proposal.queue)} --type=json -p {quoted(patch)}"
-        return Document(changed, document.where), command
+        return changed, command
     what = f"ClusterQueue {excerpt(proposal.queue)} has no quota of {excerpt(proposal.resource)} in this flavor"
     raise UserError(what, where=_QUOTA)
 
@@ -106,9 +112,7 @@ def _replaced_quota(queue: ClusterQueue, place: tuple[int, int, int], amount: Qu
     return structs.replace(queue, spec=structs.replace(queue.spec, resource_groups=tuple(groups)))
 
 
-def _with_policy(document: Document, change: QueuePolicyChange) -> Document:
-    queue = document.value
-    assert isinstance(queue, ClusterQueue)  # noqa: S101 - _queue_of returns no other kind
+def _with_policy(queue: _Queue, change: QueuePolicyChange) -> _Queue:
     check_known(change.field, tuple(QUEUE_POLICIES), "field", _QUEUE)
     here = Where(path=change.field)
     if change.field == _WEIGHT:
@@ -117,12 +121,12 @@ def _with_policy(document: Document, change: QueuePolicyChange) -> Document:
         except UserError as error:
             raise UserError(error.what, where=here, fix="write a number, as in 2 or 0.5") from None
         sharing.check(here)
-        return _replaced(document, queue, fair_sharing=sharing)
+        return queue.with_spec(fair_sharing=sharing)
     check_known(change.value, QUEUE_POLICIES[change.field], "value", here)
     name = structs_name(change.field)
     if change.field.startswith("preemption."):
-        return _replaced(document, queue, preemption=structs.replace(queue.spec.preemption, **{name: change.value}))
-    return _replaced(document, queue, **{name: change.value})
+        return queue.with_spec(preemption=structs.replace(queue.value.spec.preemption, **{name: change.value}))
+    return queue.with_spec(**{name: change.value})
 
 
 def structs_name(path: str) -> str:
@@ -131,22 +135,13 @@ def structs_name(path: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in last)
 
 
-def _replaced(document: Document, queue: ClusterQueue, **fields: object) -> Document:
-    spec = structs.replace(queue.spec, **fields)
-    return Document(structs.replace(queue, spec=spec), document.where)
-
-
 def _policy_command(queue: str, changes: Sequence[QueuePolicyChange]) -> str:
-    spec: dict[str, object] = {}
+    groups: dict[str, dict[str, object]] = {"": {}}
     for one in changes:
         outer, _, inner = one.field.rpartition(".")
-        if not outer:
-            spec[inner] = one.value
-            continue
-        of_outer = spec.setdefault(outer, {})
-        assert isinstance(of_outer, dict)  # noqa: S101 - no field is both a value and a group
-        of_outer[inner] = one.value
-    patch = msgspec.json.encode({"spec": spec}).decode()
+        groups.setdefault(outer, {})[inner] = one.value
+    plain = groups.pop("")
+    patch = msgspec.json.encode({"spec": {**plain, **groups}}).decode()
     return f"kubectl patch clusterqueue {quoted(queue)} --type=merge -p {quoted(patch)}"
 
 

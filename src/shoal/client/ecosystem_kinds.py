@@ -43,6 +43,7 @@ LIGHT_POD_GROUPS = Kind("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGrou
 KAI_POD_GROUPS = Kind("scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup")
 KAI_QUEUES = _cluster_wide("scheduling.run.ai", "v2", "queues", "Queue")
 KAI_SHARDS = _cluster_wide("kai.scheduler", "v1", "schedulingshards", "SchedulingShard")
+KAI_CONFIGS = _cluster_wide("kai.scheduler", "v1", "configs", "Config")
 KAI_TOPOLOGIES = _cluster_wide("kai.scheduler", "v1alpha1", "topologies", "Topology")
 
 NODE_POOLS = _cluster_wide("karpenter.sh", "v1", "nodepools", "NodePool")

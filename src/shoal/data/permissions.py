@@ -214,6 +214,8 @@ PARTS: dict[str, tuple[str, ...]] = {
         "get,patch,update podgroups/status,queues/status @scheduling.run.ai",
         # Node pools and their settings, and the use of queues over time, which is kept on them.
         f"{READ},patch schedulingshards @kai.scheduler",
+        # Which label names node pools.
+        f"{READ} configs @kai.scheduler",
         # The group that a pod belongs to, and why it waits.
         "patch pods,pods/status",
         # Whose pods belong together.
@@ -357,7 +359,7 @@ OBSERVER = (
     f"{_LOOK} admissionchecks,clusterqueues,cohorts,localqueues,resourceflavors {_KUEUE}",
     f"{_LOOK} workloadpriorityclasses,workloads {_KUEUE}",
     f"{_LOOK} queues @scheduling.run.ai,scheduling.volcano.sh",
-    f"{_LOOK} schedulingshards @kai.scheduler",
+    f"{_LOOK} configs,schedulingshards @kai.scheduler",
     f"{_LOOK} nodeclaims,nodepools @karpenter.sh",
     f"{_LOOK} leaderworkersets @leaderworkerset.x-k8s.io",
     *(f"{_LOOK} {plurals} @{group}" for group, plurals in _JOB_KINDS),

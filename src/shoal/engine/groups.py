@@ -69,6 +69,8 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """The queue of KAI or Volcano whose cost budget concerns it."""
     node_pool: str = ""
     """The node pool in which the shards of KAI decide about it; empty for the nodes without a label."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Of a PodGroup of KAI: one of them may name its node pool. Which one is a setting of KAI."""
     created_s: float = 0.0
     """When its object was created."""
     succeeded: int = 0

@@ -6,10 +6,11 @@ Whether a change suffices has to be tried: other workloads may come first.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from shoal.api.groups.kai import NODE_POOL_LABEL, QUEUE_LABEL
+from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.engine.queues.disciplines.kai.node_pools import NodePools
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     NO_POOL,
@@ -31,7 +32,7 @@ _MOST_LEAVES = 3
 
 
 def held_by_kai_queue(
-    queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf, pools: Collection[str] | None = None
+    queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf, pools: NodePools | None = None
 ) -> HeldPod:
     """`pools`: the node pools that have a shard, where shards divide the cluster."""
     name, requested = job.queue, job.requested
@@ -40,8 +41,9 @@ def held_by_kai_queue(
     path = path_to_root(queues, name)
     help_, changes = "", tuple[tuple[QueueChange, ...], ...]()
     queue = queues.get(name)
-    if pools is not None and code in (NO_POOL, NO_QUEUE) and queue is not None and queue.node_pool != job.node_pool:
-        help_, changes = _other_pool(job, group, queue.node_pool, pools)
+    of_queue = queue.node_pool(pools.label) if pools is not None and queue is not None else job.node_pool
+    if pools is not None and code in (NO_POOL, NO_QUEUE) and of_queue != job.node_pool:
+        help_, changes = _other_pool(job, group, of_queue, pools)
     elif code == NO_QUEUE:
         help_, changes = _other_queue(queues, job, group)
     elif code in (OVER_LIMIT, OVER_QUOTA):
@@ -106,17 +108,17 @@ def _other_queue(
 
 
 def _other_pool(
-    job: WaitingJob, group: str, of_queue: str, pools: Collection[str]
+    job: WaitingJob, group: str, of_queue: str, pools: NodePools
 ) -> tuple[str, tuple[tuple[QueueChange, ...], ...]]:
     """The pool of the queue, if a shard decides about it and it has a name."""
-    if of_queue not in pools:
+    if of_queue not in pools.profiles:
         return "Create a SchedulingShard with that partitionLabelValue.", ()
     if not of_queue:
-        return f"Remove the label {NODE_POOL_LABEL} from the workload.", ()
+        return f"Remove the label {pools.label} from the workload.", ()
     kind, names = (_GROUPS, [group]) if group else ("pod", sorted(job.waiting))
-    path = ("metadata", "labels", NODE_POOL_LABEL)
+    path = ("metadata", "labels", pools.label)
     changes = tuple(QueueChange(kind, each, path, job.node_pool, of_queue) for each in names)
-    return f"Set the label {NODE_POOL_LABEL}={of_queue} on the workload.", (changes,)
+    return f"Set the label {pools.label}={of_queue} on the workload.", (changes,)
 
 
 def _renamed(job: WaitingJob, group: str, queue: str) -> tuple[QueueChange, ...]:

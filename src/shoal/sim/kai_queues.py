@@ -17,6 +17,7 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event, GroupSeen, PodArrived, PodBound
 from shoal.engine.evidence import Evidences
 from shoal.engine.intake import Intake
+from shoal.engine.queues.disciplines.kai.config_object import CONFIG_NAME, KaiConfig
 from shoal.engine.queues.disciplines.kai.objects import Queue
 from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard
 from shoal.engine.queues.disciplines.kai.shards import shards_of
@@ -44,7 +45,21 @@ def is_shard(document: Document) -> bool:
     return value.api_version.startswith(_SHARD_GROUP)
 
 
-def kai_shards(documents: Iterable[Document]) -> KaiShards:
+def _pool_label(documents: Iterable[Document]) -> str:
+    """The label that names the node pool, by KAI's Config."""
+    for document in documents:
+        value = document.value
+        if isinstance(value, Unknown) and value.kind == "Config" and value.api_version.startswith(_SHARD_GROUP):
+            try:
+                found = msgspec.convert(value.raw, KaiConfig)
+            except msgspec.ValidationError:
+                continue
+            if found.name == CONFIG_NAME:
+                return found.pool_label
+    return NODE_POOL_LABEL
+
+
+def kai_shards(documents: Sequence[Document]) -> KaiShards:
     """With the use that Shoal recorded on them. A record that cannot be read counts as none."""
     objects: list[SchedulingShard] = []
     for document in documents:
@@ -54,7 +69,7 @@ def kai_shards(documents: Iterable[Document]) -> KaiShards:
                 objects.append(msgspec.convert(value.raw, SchedulingShard))
             except msgspec.ValidationError:
                 continue
-    shards = shards_of(objects)
+    shards = shards_of(objects, _pool_label(documents))
     texts = {each.name: each.metadata.annotations.get(USAGE_ANNOTATION, "") for each in objects}
     usage: dict[str, Usage] = {}
     for shard in shards.each:
@@ -100,14 +115,14 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
 def _as_written(documents: Iterable[Document], events: Iterable[Event]) -> Iterator[Event]:
     """The events with the queues that the PodGroups name: a remedy is tried by changing documents."""
     named = {
-        each.value.metadata.key: (each.value.spec.queue, each.value.metadata.labels.get(NODE_POOL_LABEL, ""))
+        each.value.metadata.key: (each.value.spec.queue, tuple(sorted(each.value.metadata.labels.items())))
         for each in documents
         if isinstance(each.value, KaiPodGroup)
     }
     for event in events:
         if isinstance(event, GroupSeen) and event.group.name in named:
-            queue, pool = named[event.group.name]
-            event = GroupSeen(replace(event.group, queue=queue, node_pool=pool))  # noqa: PLW2901 - the same group
+            queue, labels = named[event.group.name]
+            event = GroupSeen(replace(event.group, queue=queue, labels=labels))  # noqa: PLW2901 - the same group
         yield event
 
 

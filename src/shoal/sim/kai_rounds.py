@@ -38,7 +38,7 @@ def discipline_of(queues: Mapping[str, Queue], shards: KaiShards = NO_SHARDS) ->
     """None where there are no queues of KAI."""
     if not queues:
         return None
-    found = ShardedFairshare(fair_queues(queues.values()), shards.shards)
+    found = ShardedFairshare(fair_queues(queues.values(), shards.shards.label), shards.shards)
     for name, usage in shards.usage.items():
         found.disciplines[name].usage = usage
     return found

@@ -4,7 +4,7 @@ explains each with amounts: not admitted, or admitted and without quota for what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,10 @@ from shoal.api.wire import dec_hook
 from shoal.engine.events import Event
 from shoal.engine.queues.disciplines.volcano.amounts import requests_of
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupRefusal
+from shoal.engine.queues.disciplines.volcano.known_jobs import KnownJobs
 from shoal.engine.queues.disciplines.volcano.objects import (
+    SCHEDULER,
+    GroupPod,
     GroupPodSpec,
     GroupStatus,
     Queue,
@@ -59,6 +62,14 @@ def volcano_groups(documents: Iterable[Document]) -> dict[str, QueuedPodGroup]:
     return {group.metadata.key: _group(group) for group in found}
 
 
+def volcano_pods(documents: Iterable[Document]) -> Iterator[GroupPod]:
+    """The running pods of Volcano's scheduler without a group: they count in their queues."""
+    for document in documents:
+        pod = document.value
+        if isinstance(pod, Pod) and pod.spec.scheduler_name == SCHEDULER and pod.spec.node_name:
+            yield _pod(pod)
+
+
 def held_by_volcano(
     documents: Sequence[Document], waiting: Iterable[Pod], events: Sequence[Event]
 ) -> dict[str, HeldPod]:
@@ -73,7 +84,8 @@ def held_by_volcano(
         of = f"{pod.metadata.namespace}/{pod.metadata.annotations.get(GROUP_ANNOTATION, '')}"
         if of in groups:
             members.setdefault(of, []).append(_pod(pod))
-    world = decided(tree, groups, events, volcano_settings(documents))
+    known = KnownJobs(tree.queues.values(), groups.values(), volcano_pods(documents))
+    world = decided(known, events, volcano_settings(documents))
     used, promised = usage_of(world.session), promised_usage_of(world.session)
     found: dict[str, HeldPod] = {}
     for name, refusal in refusals_of(world, tree, groups).items():

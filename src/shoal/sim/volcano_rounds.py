@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,7 +14,7 @@ from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, Volca
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.known_jobs import KnownJobs
 from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
-from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.sim.rounds import Rounds
@@ -24,12 +24,15 @@ Groups = Mapping[str, QueuedPodGroup]
 
 
 def discipline_of(
-    tree: QueueTree | None, groups: Groups, configuration: VolcanoConfiguration = DEFAULT
+    tree: QueueTree | None,
+    groups: Groups,
+    configuration: VolcanoConfiguration = DEFAULT,
+    pods: Iterable[GroupPod] = (),
 ) -> Volcano | None:
-    """None where there are no queues of Volcano."""
+    """None where there are no queues of Volcano. `pods`: those that may run without a group."""
     if tree is None:
         return None
-    known = KnownJobs(tree.queues.values(), groups.values())
+    known = KnownJobs(tree.queues.values(), groups.values(), pods)
     return Volcano(known.facts, configuration, known.admit)
 
 
@@ -40,10 +43,7 @@ class Decided(msgspec.Struct, frozen=True):
     known: KnownJobs
 
 
-def decided(
-    tree: QueueTree, groups: Groups, events: Sequence[Event], configuration: VolcanoConfiguration = DEFAULT
-) -> Decided:
-    known = KnownJobs(tree.queues.values(), groups.values())
+def decided(known: KnownJobs, events: Sequence[Event], configuration: VolcanoConfiguration = DEFAULT) -> Decided:
     discipline = Volcano(known.facts, configuration, known.admit)
     intake = Intake(Cluster())
     for event in events:

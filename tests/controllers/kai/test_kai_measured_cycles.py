@@ -1,68 +1,52 @@
-"""The metrics of a cluster whose queues KAI's fair share decides about."""
+"""What was evicted of a job is counted until the job ends, also of one without a PodGroup."""
 
 from __future__ import annotations
 
-from itertools import count
-from pathlib import Path
+import pytest
 
-from build.kai_clusters import add_kai_itself, add_kai_queue, add_work, bound, kai_cluster, kai_scheduler
-from build.live_schedulers import add_node
-from build.virtual_time import virtual
-from shoal.client.ecosystem_kinds import KAI_POD_GROUPS
-from shoal.engine.queues.disciplines.kai.action_counts import ActionCounts
+from build.fair_share import NOW_S, FairWorld, queue
+from shoal.controllers.kai.measured_cycles import MeasuredCycles
+from shoal.engine.cycle import cycle
+from shoal.engine.events import GroupGone, PodGone
+from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
 from shoal.telemetry.kai import KaiMetrics
 
 
-def _lines(registry: Registry, name: str) -> list[str]:
-    return [line for line in text_of(registry.read()).decode().splitlines() if line.startswith(name)]
+class Scene:
+    """A pod of queue a is evicted for one of queue b."""
+
+    def __init__(self, uid: str) -> None:
+        self.world = FairWorld([1], queue("a", quota=0), queue("b", quota=1))
+        self.world.job("ns/a", "a", on=["n0"])
+        self.world.job("ns/b", "b")
+        self.registry = Registry()
+        discipline = ShardedFairshare(self.world.discipline.queues)
+        self.cycles = MeasuredCycles(KaiMetrics(self.registry), lambda: 0.0, discipline, lambda _: uid)
+
+    def run(self) -> None:
+        world = self.world
+        cycle(world.cluster, world.placement, now_s=NOW_S, seed=0, steps=self.cycles.steps())
+        self.cycles.done()
+
+    def counted(self) -> list[str]:
+        lines = text_of(self.registry.read()).decode().splitlines()
+        return [line for line in lines if line.startswith("kai_pod_group_evicted_pods_total{")]
+
+    def end(self) -> None:
+        """The evicted pod and its group are gone."""
+        (pod,) = self.world.cluster.terminating
+        self.world.intake.apply(PodGone(pod))
+        self.world.intake.apply(GroupGone("ns/a"))
 
 
-@virtual
-async def test_cycles_are_timed_and_counted_and_queues_are_read_until_kai_itself_runs(tmp_path: Path) -> None:
-    async with kai_cluster(tmp_path) as cluster:
-        live, admission = kai_scheduler(cluster, asks_for_kai=True)
-        registry, ticks = Registry(), count()
-        metrics = KaiMetrics(registry)
-        metrics.follow(admission)
-        admission.measure(metrics, lambda: next(ticks) / 1024)
-        live.start()
-        await add_node(cluster, "n1", gpus=2)
-        await add_kai_queue(cluster, "team", 1)
-        for index in range(3):
-            await add_work(cluster, f"w{index}", "team")
-        await cluster.pass_time(5)
-        assert len(await bound(cluster)) == 2
-        assert _lines(registry, "kai_queue_allocated_gpus{")[0].endswith(" 2")
-        assert _lines(registry, "kai_podgroups_scheduled_by_action{") == [
-            'kai_podgroups_scheduled_by_action{action="allocate"} 2'
-        ]
-        assert _lines(registry, "kai_e2e_scheduling_latency_milliseconds ") == [
-            "kai_e2e_scheduling_latency_milliseconds 6.8359375"
-        ], "seven steps of one tick each"
-        await add_kai_itself(cluster)
-        await cluster.pass_time(40)
-        assert _lines(registry, "kai_queue_info{") == []
-
-
-@virtual
-async def test_a_pod_group_that_is_gone_has_no_metrics(tmp_path: Path) -> None:
-    async with kai_cluster(tmp_path) as cluster:
-        live, admission = kai_scheduler(cluster)
-        registry = Registry()
-        metrics = KaiMetrics(registry)
-        admission.measure(metrics, lambda: 0.0)
-        live.start()
-        for name in ("gone", "kept"):
-            await cluster.create(
-                KAI_POD_GROUPS, {"metadata": {"name": name}, "spec": {"queue": "team", "minMember": 1}}
-            )
-        await cluster.pass_time(5)
-        counts = ActionCounts()
-        counts.evicted.update({("default/gone", "reclaim"): 1, ("default/kept", "reclaim"): 1})
-        metrics.count(counts, "", lambda job: job)
-        await cluster.delete(KAI_POD_GROUPS, "gone")
-        await cluster.pass_time(5)
-        (line,) = _lines(registry, "kai_pod_group_evicted_pods_total{")
-        assert 'podgroup="kept"' in line
+@pytest.mark.parametrize(("uid", "left"), [("", 0), ("uid-1", 1)], ids=["without a PodGroup", "with a PodGroup"])
+def test_a_job_without_a_pod_group_is_forgotten_when_it_ends(uid: str, left: int) -> None:
+    scene = Scene(uid)
+    scene.run()
+    scene.run()
+    assert len(scene.counted()) == 1, "it is still there"
+    scene.end()
+    scene.run()
+    assert len(scene.counted()) == left, "of the others, the deletion of the PodGroup is what counts"

@@ -21,7 +21,7 @@ from build.live_schedulers import add_node, places, pod
 from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.api.groups.kai import NODE_POOL_LABEL
-from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS
+from shoal.client.ecosystem_kinds import KAI_CONFIGS, KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS
 from shoal.client.kind import LEASES, PODS, Kind
 from shoal.client.port import Api
 from shoal.units.errors import TemporaryError
@@ -257,3 +257,33 @@ async def test_a_shard_that_cannot_be_read_decides_as_before(tmp_path: Path, cap
         await cluster.pass_time(10)
         assert await bound(cluster) == []
         assert any("SchedulingShard default cannot be read" in one.message for one in caplog.records)
+
+
+@virtual
+async def test_the_label_of_node_pools_is_the_one_that_kais_config_names(tmp_path: Path) -> None:
+    own = "example.com/pool"
+    async with kai_cluster(tmp_path) as cluster:
+        await cluster.create(KAI_CONFIGS, _config("kai-config", own))
+        await cluster.create(KAI_CONFIGS, _config("another", "other.com/pool"))
+        start_kai(cluster)
+        await _shard(cluster, "default")
+        await _shard(cluster, "big", "big")
+        await add_node(cluster, "plain", gpus=1, labels={NODE_POOL_LABEL: "big"})
+        await add_node(cluster, "large", gpus=1, labels={own: "big"})
+        await _queue(cluster, "a")
+        await add_kai_queue(cluster, "b", 0)
+        await cluster.patch(KAI_QUEUES, "b", {"metadata": {"labels": {own: "big"}}})
+        labels = {QUEUE_LABEL: "b", own: "big"}
+        await cluster.create(PODS, pod("b0", gpus=1, labels=labels, priorityClassName="train"))
+        await _work(cluster, "a0", "a")
+        await cluster.pass_time(10)
+        assert await places(cluster) == {"a0": "plain", "b0": "large"}
+        await cluster.patch(KAI_CONFIGS, "kai-config", _config("kai-config", "another.com/pool"))
+        await cluster.create(PODS, pod("b1", gpus=1, labels=labels, priorityClassName="train"))
+        await cluster.pass_time(10)
+        assert await places(cluster) == {"a0": "plain", "b0": "large", "b1": ""}, "its nodes are all without the label"
+
+
+def _config(name: str, label: str) -> dict[str, Any]:
+    spec = {"global": {"nodePoolLabelKey": label, "replicaCount": 1}, "scheduler": {"replicas": 1}}
+    return {"metadata": {"name": name}, "spec": spec}

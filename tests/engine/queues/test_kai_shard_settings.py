@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from shoal.api.groups.kai import NODE_POOL_LABEL
+from shoal.engine.queues.disciplines.kai.config_object import KaiConfig
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fairshare import DEFAULT_ACTIONS
 from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
@@ -175,7 +177,7 @@ def test_a_wrong_value_is_named_and_the_rest_has_its_effect(spec: dict[str, Any]
     assert found.warnings[0].startswith("SchedulingShard s: spec.")
     assert words in found.warnings[0]
     assert found.pools is not None
-    assert [*found.pools] == ["big"]
+    assert [*found.pools.profiles] == ["big"]
 
 
 def test_of_two_shards_with_one_pool_the_first_by_name_decides() -> None:
@@ -188,3 +190,18 @@ def test_of_two_shards_with_one_pool_the_first_by_name_decides() -> None:
     assert found.warnings == (
         "SchedulingShard b: spec.partitionLabelValue: '' is the node pool of a, which decides about it",
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "label", "warnings"),
+    [
+        ({}, NODE_POOL_LABEL, 0),
+        ({"global": {"schedulerName": "x"}}, NODE_POOL_LABEL, 0),
+        ({"global": {"nodePoolLabelKey": ""}}, NODE_POOL_LABEL, 0),
+        ({"global": {"nodePoolLabelKey": "example.com/pool"}}, "example.com/pool", 0),
+        ({"global": {"nodePoolLabelKey": "no label/"}}, NODE_POOL_LABEL, 1),
+    ],
+)
+def test_the_config_names_the_label_of_node_pools(spec: dict[str, Any], label: str, warnings: int) -> None:
+    found = msgspec.convert({"metadata": {"name": "kai-config"}, "spec": spec}, KaiConfig)
+    assert (found.pool_label, len(found.warnings)) == (label, warnings)

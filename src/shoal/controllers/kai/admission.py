@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_SHARDS
 from shoal.client.informer import Informer
@@ -66,7 +67,9 @@ class KaiAdmission:
         self._warned: tuple[str, ...] = ()
         self._cycles: MeasuredCycles | None = None
         self._cache = QueueCache(context, served, self._queues_changed, self._follow)
-        self._podgrouper = PodGrouper(context, served, lambda: not self._is_kai_present)
+        self._podgrouper = PodGrouper(
+            context, served, lambda: not self._is_kai_present, lambda: self.discipline.shards.label
+        )
 
     # -- admission --------------------------------------------------------------------------------------------------
 
@@ -169,11 +172,13 @@ class KaiAdmission:
             self._status_writer.follow(kind, informer)
 
     def _put_queues(self) -> None:
-        queues, shards = self._cache.queues, shards_of(self._cache.shards.values())
+        queues, config = self._cache.queues, self._cache.config
+        label, warnings = (NODE_POOL_LABEL, ()) if config is None else (config.pool_label, config.warnings)
+        shards = shards_of(self._cache.shards.values(), label)
         self._are_pools_new |= shards.pools != self.discipline.shards.pools
-        self.discipline.put(fair_queues(queues.values()), shards)
+        self.discipline.put(fair_queues(queues.values(), label), shards)
         self._usage.shards_changed()
-        self._warn(shards.warnings)
+        self._warn((*warnings, *shards.warnings))
         for event in self._members.put_default(exists=DEFAULT_QUEUE in queues):
             self._take_in([event])
         if self._are_pools_new and not self._is_kai_present:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.api.groups.kai import NODE_POOL_LABEL, QUEUE_LABEL
 from shoal.client.item import Obj
 from shoal.controllers.kai.grouping_rules import grouping_of
 from shoal.controllers.kai.grouping_types import GroupingInput, GroupingResult, SubGroup, topology_constraint
@@ -20,7 +20,7 @@ from shoal.engine.queues.disciplines.kai.queue_members import DEFAULT_QUEUE
 
 PREFIX = "pg"
 LEGACY_QUEUE_LABEL = "runai/queue"
-_PROJECT, _POOL = "project", "kai.scheduler/node-pool"
+_PROJECT = "project"
 _CLASS_LABEL, _USER = "priorityClassName", "user"
 _PREEMPTIBILITY = "kai.scheduler/preemptibility"
 _SPARK = ("spark-app-name", "spark-app-selector")
@@ -66,16 +66,19 @@ def _with_labels(owned: WorkloadObject, above: WorkloadObject) -> WorkloadObject
 
 
 def desired_pod_group(
-    pod: WorkloadObject, chain: Sequence[WorkloadObject], cluster: WorkloadObject | None = None
+    pod: WorkloadObject,
+    chain: Sequence[WorkloadObject],
+    cluster: WorkloadObject | None = None,
+    pool_label: str = NODE_POOL_LABEL,
 ) -> DesiredPodGroup:
-    """`cluster`: the RayCluster that a Ray owner refers to."""
+    """`cluster`: the RayCluster that a Ray owner refers to. `pool_label`: the label that names the node pool."""
     owner = group_owner(pod, chain)
     grouping = grouping_of(GroupingInput(pod, owner, tuple(chain), cluster))
     of = pod if grouping.is_per_pod else owner
     annotations = {key: text for key, text in owner.annotations.items() if key not in _NOT_COPIED}
     spec: Obj = {
         "minMember": grouping.minimum,
-        "queue": _queue(owner, pod),
+        "queue": _queue(owner, pod, pool_label),
         "priorityClassName": _priority_class(owner, pod, chain) or grouping.priority,
     }
     if preemptibility := _first(_PREEMPTIBILITY, *_from(owner, chain), pod):
@@ -98,14 +101,14 @@ def _name(of: WorkloadObject, pod: WorkloadObject, grouping: GroupingResult) -> 
     return f"{PREFIX}-{of.name[: _MAX_NAME - len(PREFIX) - 1 - len(rest)]}{rest}"
 
 
-def _queue(owner: WorkloadObject, pod: WorkloadObject) -> str:
+def _queue(owner: WorkloadObject, pod: WorkloadObject, pool_label: str) -> str:
     for label in (QUEUE_LABEL, LEGACY_QUEUE_LABEL):
         if named := _first(label, owner, pod):
             return named
     project = _first(_PROJECT, owner, pod)
     if not project:
         return DEFAULT_QUEUE
-    pool = pod.labels.get(_POOL, "")
+    pool = pod.labels.get(pool_label, "")
     return f"{project}-{pool}" if pool else project
 
 

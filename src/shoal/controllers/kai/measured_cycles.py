@@ -17,7 +17,7 @@ class CycleObserver(Protocol):
     def count(self, counts: ActionCounts, pool: str, uid_of: Callable[[str], str]) -> None: ...
 
     def forget(self, namespace: str, name: str) -> None:
-        """The PodGroup is gone."""
+        """The PodGroup, or the job without one, is gone."""
         ...
 
 
@@ -34,6 +34,8 @@ class MeasuredCycles:
         self._discipline = discipline
         self._uid_of = uid_of
         self._seconds: dict[str, float] = {}
+        self._ungrouped: set[str] = set()
+        """Jobs without a PodGroup of which evictions were counted: nothing else tells when they end."""
 
     def steps(self) -> tuple[Step, ...]:
         self._seconds = {}
@@ -42,7 +44,12 @@ class MeasuredCycles:
     def done(self) -> None:
         self._observer.observe(self._seconds)
         for shard, cycle in self._discipline.cycles():
-            self._observer.count(cycle.counts.take(), shard.pool.value if shard.pool is not None else "", self._uid_of)
+            counts = cycle.counts.take()
+            self._ungrouped |= {job for job, _ in counts.evicted if not self._uid_of(job)}
+            self._observer.count(counts, shard.pool.value if shard.pool is not None else "", self._uid_of)
+            for job in [each for each in self._ungrouped if cycle.cluster.gangs.find(each) is None]:
+                self._ungrouped.remove(job)
+                self._observer.forget(*job.split("/", 1))
 
     def group_changed(self, before: Item | None, after: Item | None) -> None:
         if before is not None and after is None:

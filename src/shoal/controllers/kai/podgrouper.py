@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from shoal.api.groups.kai import GROUP_ANNOTATION, SUB_GROUP_LABEL
+from shoal.api.groups.kai import GROUP_ANNOTATION, NODE_POOL_LABEL, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import dec_hook
@@ -49,8 +49,16 @@ _pod_decoder = msgspec.json.Decoder(Pod, dec_hook=dec_hook)
 
 
 class PodGrouper:
-    def __init__(self, context: Context, served: Served, is_kai_absent: Callable[[], bool]) -> None:
-        """`is_kai_absent`: whether KAI itself does not run; otherwise its own podgrouper writes."""
+    def __init__(
+        self,
+        context: Context,
+        served: Served,
+        is_kai_absent: Callable[[], bool],
+        pool_label: Callable[[], str] = lambda: NODE_POOL_LABEL,
+    ) -> None:
+        """`is_kai_absent`: whether KAI itself does not run; otherwise its own podgrouper writes. `pool_label`: which
+        label names the node pool."""
+        self._pool_label = pool_label
         self._context = context
         self._is_kai_absent = is_kai_absent
         self._pods = context.informers.of(PODS)
@@ -126,7 +134,9 @@ class PodGrouper:
 
     async def _desired_pod_group(self, pod: WorkloadObject) -> DesiredPodGroup:
         chain = await self._chains.owners_of(pod)
-        return desired_pod_group(pod, chain, await self._ray_cluster(group_owner(pod, chain), chain))
+        return desired_pod_group(
+            pod, chain, await self._ray_cluster(group_owner(pod, chain), chain), self._pool_label()
+        )
 
     async def _ray_cluster(self, owner: WorkloadObject, chain: list[WorkloadObject]) -> WorkloadObject | None:
         if owner.group_kind[0] != "ray.io":

@@ -21,7 +21,6 @@ from shoal.client.served import Served
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.controllers.volcano.group_cache import GroupCache
 from shoal.controllers.volcano.measured_sessions import MeasuredSessions, SessionObserver
-from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.scheduler_configuration import SchedulerConfigurationWatch
 from shoal.controllers.volcano.status_controller import StatusController
 from shoal.engine.cycle_state import CycleState, Step
@@ -31,7 +30,7 @@ from shoal.engine.ledger import Ledger
 from shoal.engine.plan import Evict, Place
 from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
-from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
+from shoal.engine.queues.disciplines.volcano.objects import SCHEDULER, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.engine.queues.disciplines.volcano.session_result import SessionResult, result_of, waiting_words
 

@@ -1,4 +1,4 @@
-"""Reads queues and groups from the watch caches, as the sessions of the scheduling loop need them."""
+"""Reads queues, groups, and pods without a group from the watch caches, as the scheduling loop needs them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from shoal.client.informer import Informer
 from shoal.client.item import Item
-from shoal.client.kind import Kind
+from shoal.client.kind import PODS, Kind
 from shoal.client.served import Served
-from shoal.controllers.volcano.views import group_of, queue_of
+from shoal.controllers.volcano.views import group_of, pod_of, queue_of
 from shoal.engine.queues.disciplines.volcano.known_jobs import KnownJobs
-from shoal.engine.queues.disciplines.volcano.objects import QueuedPodGroup
+from shoal.engine.queues.disciplines.volcano.objects import SCHEDULER, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
+
+_SCHEDULER = SCHEDULER.encode()
 
 
 class GroupCache:
@@ -24,11 +26,12 @@ class GroupCache:
         self._followed: dict[Kind, Informer] = {}
         self._tree: QueueTree | None = None
         self.known = KnownJobs()
+        self._pods = context.informers.of(PODS)
         for kind in (VOLCANO_POD_GROUPS, VOLCANO_QUEUES):
             served.when_there(kind, self._follow)
 
     async def synced(self) -> None:
-        for informer in list(self._followed.values()):
+        for informer in (*self._followed.values(), self._pods):
             await informer.synced()
 
     @property
@@ -42,8 +45,9 @@ class GroupCache:
 
     @property
     def is_synced(self) -> bool:
-        """Whether both kinds are served and known."""
-        return self.has_both_kinds and all(informer.is_synced for informer in self._followed.values())
+        """Whether both kinds are served, and they and the pods are known."""
+        informers = (*self._followed.values(), self._pods)
+        return self.has_both_kinds and all(informer.is_synced for informer in informers)
 
     def tree(self) -> QueueTree:
         """The queues of now, which the sessions read as well from here on."""
@@ -60,6 +64,8 @@ class GroupCache:
     def _follow(self, kind: Kind) -> None:
         informer = self._followed[kind] = self._informers.of(kind)
         informer.on_change(self._queue_changed if kind == VOLCANO_QUEUES else self._group_changed)
+        if kind == VOLCANO_POD_GROUPS:
+            self._pods.on_change(self._pod_changed)
 
     def _queue_changed(self, before: Item | None, after: Item | None) -> None:
         old, new = (queue_of(item) if item is not None else None for item in (before, after))
@@ -77,4 +83,12 @@ class GroupCache:
         else:
             self.known.put_group(group)
         if self.known.facts() is not facts:
+            self._on_change()
+
+    def _pod_changed(self, before: Item | None, after: Item | None) -> None:
+        item = after or before
+        if item is None:
+            return
+        pod = pod_of(after) if after is not None and _SCHEDULER in after.data else None
+        if self.known.put_pod(pod) if pod is not None else self.known.drop_pod("/".join(item.key)):
             self._on_change()

@@ -11,9 +11,8 @@ from shoal.api.wire import ApiStruct
 from shoal.client.ecosystem_kinds import VOLCANO_JOBS
 from shoal.client.item import Key, Obj
 from shoal.client.owner_reference import controlled_by
-from shoal.controllers.volcano.names import SCHEDULER
 from shoal.controllers.volcano.views import ViewReader
-from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, VolcanoMeta
+from shoal.engine.queues.disciplines.volcano.objects import DEFAULT_QUEUE, SCHEDULER, VolcanoMeta
 
 Phases = dict[str, int]
 PENDING, RUNNING, RESTARTING = "Pending", "Running", "Restarting"

@@ -10,12 +10,9 @@ COMMANDS = Kind("bus.volcano.sh", "v1alpha1", "commands", "Command")
 NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 BATCH = "batch.volcano.sh"
 
-SCHEDULER = "volcano"
-"""The `schedulerName` of pods, and the reporting component of Events about groups."""
 MANAGER = "vc-controller-manager"
 """The reporting component of Events about queues and jobs."""
 
-GROUP_QUEUE = f"{VOLCANO}/queue-name"
 GROUP_MIN_MEMBER = f"{VOLCANO}/group-min-member"
 GROUP_PREFIX = "podgroup-"
 INHERITED_PREFIX = "volcano.sh/"

@@ -20,11 +20,18 @@ from shoal.client.kind import DAEMON_SETS, JOBS, PODS, REPLICA_SETS, STATEFUL_SE
 from shoal.client.loop import Loop
 from shoal.client.port import Patch
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
-from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, GROUP_QUEUE, INHERITED_PREFIX, SCHEDULER
+from shoal.controllers.volcano.names import GROUP_MIN_MEMBER, GROUP_PREFIX, INHERITED_PREFIX
 from shoal.controllers.volcano.views import ViewReader, pod_of
 from shoal.engine.from_api.membership import group_of as membership_of
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts, multiplied, requests_of, to_api
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupPod, VolcanoMeta, VolcanoOwner
+from shoal.engine.queues.disciplines.volcano.objects import (
+    GROUP,
+    QUEUE_ANNOTATION,
+    SCHEDULER,
+    GroupPod,
+    VolcanoMeta,
+    VolcanoOwner,
+)
 from shoal.units.errors import UserError, Where
 
 _OWNERS = {kind.name: kind for kind in (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)}
@@ -82,7 +89,7 @@ class PodGroupController:
         spec: Obj = {"minMember": minimum, "minResources": to_api(multiplied(requests, minimum))}
         if pod.spec.priority_class_name:
             spec["priorityClassName"] = pod.spec.priority_class_name
-        if queue := pod.metadata.annotations.get(GROUP_QUEUE):
+        if queue := pod.metadata.annotations.get(QUEUE_ANNOTATION):
             spec["queue"] = queue
         metadata = {
             "namespace": pod.metadata.namespace,

@@ -18,12 +18,13 @@ from shoal.client.informer import Informer
 from shoal.client.item import Item
 from shoal.client.kind import CONFIG_MAPS
 from shoal.client.port import Select
-from shoal.controllers.volcano.names import SCHEDULER, reference
+from shoal.controllers.volcano.names import reference
 from shoal.engine.queues.disciplines.volcano.configuration import (
     DEFAULT,
     VolcanoConfiguration,
     read_configuration,
 )
+from shoal.engine.queues.disciplines.volcano.objects import SCHEDULER
 from shoal.units.errors import UserError, Where
 
 _log = logging.getLogger("shoal.volcano")

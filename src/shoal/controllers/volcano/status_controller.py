@@ -30,11 +30,11 @@ from shoal.controllers.volcano.group_status_writer import (
     is_reported,
     next_status,
 )
-from shoal.controllers.volcano.names import SCHEDULER, reference
+from shoal.controllers.volcano.names import reference
 from shoal.controllers.volcano.queue_status_writer import QueueStatusWriter
 from shoal.controllers.volcano.views import group_of, pod_of, queue_of
 from shoal.engine.queues.disciplines.volcano.group_phases import GroupPhaseResult, assess, is_ready
-from shoal.engine.queues.disciplines.volcano.objects import GROUP, GroupStatus, QueuedPodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GROUP, SCHEDULER, GroupStatus, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import CountedGroup, GroupPodCounts, count_pods
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.disciplines.volcano.session_result import SessionResult

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from shoal.api.groups.coscheduling import CoschedulingPodGroup
-from shoal.api.groups.kai import NODE_POOL_LABEL, STALE_ANNOTATION, KaiPodGroup, KaiPodGroupSpec
+from shoal.api.groups.kai import STALE_ANNOTATION, KaiPodGroup, KaiPodGroupSpec
 from shoal.api.groups.kubernetes import PodGroup
 from shoal.api.groups.volcano import SubGroupPolicy, VolcanoPodGroup
 from shoal.api.pod import Pod
@@ -85,7 +85,7 @@ class GangReader:
             is_preemptible=is_preemptible,
             queue=spec.queue,
             budget_queue=spec.queue,
-            node_pool=group.metadata.labels.get(NODE_POOL_LABEL, ""),
+            labels=tuple(sorted(group.metadata.labels.items())),
             created_s=created.timestamp() if (created := group.metadata.creation_timestamp) is not None else 0.0,
             stale_since_s=_moment_s(group.metadata.annotations.get(STALE_ANNOTATION, "")),
         )

@@ -26,10 +26,10 @@ from shoal.engine.from_api.membership import IN_ANNOTATIONS, IN_LABELS, ONE_BY_O
 from shoal.engine.from_api.priorities import SYSTEM_PRIORITY, Rank
 from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.engine.queues.disciplines.kai.objects import FIRST_NON_PREEMPTIBLE_PRIORITY
+from shoal.engine.queues.disciplines.volcano.objects import QUEUE_ANNOTATION as VOLCANO_QUEUE_ANNOTATION
 from shoal.units.errors import UserError, Where, excerpt
 
 ROLE_KEY = "volcano.sh/task-spec"
-VOLCANO_QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 PREEMPTABLE_KEY = "volcano.sh/preemptable"
 PREEMPTIBILITY_LABEL = "kai.scheduler/preemptibility"
 PREEMPTIBLE_ANNOTATION = "shoal.dev/preemptible"

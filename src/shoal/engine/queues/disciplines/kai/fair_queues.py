@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.engine.queues.disciplines.kai.division import UNITS, ShareRequest, divide
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue
 
@@ -41,8 +42,8 @@ class FairQueue(msgspec.Struct, frozen=True):
     """The value of its label that names a node pool."""
 
 
-def fair_queues(queues: Iterable[Queue]) -> list[FairQueue]:
-    """The queues of a cluster, the oldest first."""
+def fair_queues(queues: Iterable[Queue], pool_label: str = NODE_POOL_LABEL) -> list[FairQueue]:
+    """The queues of a cluster, the oldest first. `pool_label`: the label that names their node pools."""
     by_age = sorted(queues, key=_age)
     return [
         FairQueue(
@@ -54,7 +55,7 @@ def fair_queues(queues: Iterable[Queue]) -> list[FairQueue]:
             (queue.weight("gpu"), queue.weight("cpu"), queue.weight("memory")),
             queue.preempt_min_runtime_s,
             queue.reclaim_min_runtime_s,
-            queue.node_pool,
+            queue.node_pool(pool_label),
         )
         for queue in by_age
     ]

@@ -5,6 +5,8 @@ The nodes without the label are a pool too. Its value is empty.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,15 @@ class NodePool(msgspec.Struct, frozen=True):
     def requirement(self) -> Requirement:
         """Which nodes are in it."""
         return Requirement(self.key, "In", (self.value,)) if self.value else Requirement(self.key, "DoesNotExist")
+
+
+class NodePools(msgspec.Struct, frozen=True):
+    """The node pools that have a shard, where shards divide a cluster."""
+
+    profiles: Mapping[str, str]
+    """Pool -> the profile of node preferences of its shard, or empty."""
+    label: str = NODE_POOL_LABEL
+    """The label that names the pool, on nodes, queues, PodGroups and pods."""
 
 
 def pool_rows(cluster: Cluster, pool: NodePool | None) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import field
 
-from shoal.api.groups.kai import NODE_POOL_LABEL, KaiPodGroupSpec
+from shoal.api.groups.kai import KaiPodGroupSpec
 from shoal.api.kueue.durations import seconds
 from shoal.api.meta import ObjectMeta
 from shoal.units.errors import UserError, Where
@@ -55,9 +55,9 @@ class Queue(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return self.metadata.name
 
-    @property
-    def node_pool(self) -> str:
-        return self.metadata.labels.get(NODE_POOL_LABEL, "")
+    def node_pool(self, label: str) -> str:
+        """The one that its label names."""
+        return self.metadata.labels.get(label, "")
 
     def quota(self, resource: str) -> int | None:
         """In the engine's units; None is unlimited."""

@@ -9,21 +9,17 @@ Events come after `QueueMembers`, which knows the gang and the queue of every po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.engine.events import Event, GroupGone, GroupSeen, PodArrived, PodBound, PodGone
 from shoal.engine.groups import GroupFacts
-from shoal.engine.queues.disciplines.kai.node_pools import NodePool
-
-Pools = Mapping[str, str]
-"""Node pool that has a shard -> its profile of node preferences, or empty."""
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool, NodePools
 
 
 class PoolMembers:
-    def __init__(self, pools: Pools | None = None) -> None:
+    def __init__(self, pools: NodePools | None = None) -> None:
         """None: the cluster is not divided."""
         self._pools = pools
         self._groups: dict[str, GroupFacts] = {}
@@ -34,7 +30,7 @@ class PoolMembers:
         """Gang -> its pods that wait, as they were reported, where the cluster is divided."""
         self._gang_of: dict[str, str] = {}
 
-    def put_pools(self, pools: Pools | None) -> list[Event]:
+    def put_pools(self, pools: NodePools | None) -> list[Event]:
         """The events after the shards changed. All pods have to be reported again after them."""
         self._pools = pools
         self._waiting.clear()
@@ -67,7 +63,7 @@ class PoolMembers:
             self._groups.pop(group.name, None)
         if self._pools is None:
             return [GroupSeen(group)]
-        is_same = before is not None and group.queue and before.node_pool == group.node_pool
+        is_same = before is not None and group.queue and self._own_pool(before) == self._own_pool(group)
         waiting = () if is_same else self._waiting.get(group.name, {}).values()
         return [self._seen(group), *(self._in_pool(pod) for pod in waiting)]
 
@@ -79,12 +75,12 @@ class PoolMembers:
         if isinstance(event, PodArrived):
             self._waiting.setdefault(name, {})[event.key] = event
             self._gang_of[event.key] = name
-        pool = dict(event.who.traits.labels).get(NODE_POOL_LABEL, "")
+        pool = dict(event.who.traits.labels).get(self._pools.label, "") if self._pools is not None else ""
         if pool == self._named.get(name, ""):
             return [self._in_pool(event)]
         self._named[name] = pool
         group = self._groups.get(name)
-        if group is None or group.node_pool:
+        if group is None or self._own_pool(group):
             return [self._in_pool(event)]
         # All pods of a gang go to one pool.
         others = [pod for key, pod in self._waiting.get(name, {}).items() if key != event.key]
@@ -94,7 +90,11 @@ class PoolMembers:
         return GroupSeen(replace(group, node_pool=self._pool_of(group)) if group.queue else group)
 
     def _pool_of(self, group: GroupFacts) -> str:
-        return group.node_pool or self._named.get(group.name, "")
+        return self._own_pool(group) or self._named.get(group.name, "")
+
+    def _own_pool(self, group: GroupFacts) -> str:
+        """The one that its PodGroup names."""
+        return dict(group.labels).get(self._pools.label, "") if self._pools is not None else ""
 
     def _in_pool(self, event: PodArrived | PodBound) -> PodArrived | PodBound:
         """The pod, with the nodes of its pool only."""
@@ -102,8 +102,8 @@ class PoolMembers:
         if group is None or self._pools is None:
             return event
         pool = self._pool_of(group)
-        rule = replace(event.ask.nodes, always=(*event.ask.nodes.always, NodePool(pool).requirement))
-        profile = self._pools.get(pool) or event.ask.profile
+        rule = replace(event.ask.nodes, always=(*event.ask.nodes.always, NodePool(pool, self._pools.label).requirement))
+        profile = self._pools.profiles.get(pool) or event.ask.profile
         return replace(event, ask=replace(event.ask, nodes=rule, profile=profile))
 
     def _waits_no_more(self, pod: str) -> None:

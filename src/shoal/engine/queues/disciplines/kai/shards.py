@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.engine.queues.disciplines.kai.fair_actions import ALLOCATE, CONSOLIDATION, PREEMPT, RECLAIM, STALE
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fairshare import DEFAULT_ACTIONS
-from shoal.engine.queues.disciplines.kai.node_pools import NodePool
+from shoal.engine.queues.disciplines.kai.node_pools import NodePool, NodePools
 from shoal.engine.queues.disciplines.kai.node_preferences import preferences_name
 from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard, ShardAction, ShardPlugin
 from shoal.engine.queues.disciplines.kai.shard_values import ShardValues
@@ -63,14 +64,18 @@ WHOLE_CLUSTER = Shard()
 class Shards(msgspec.Struct, frozen=True):
     each: tuple[Shard, ...] = (WHOLE_CLUSTER,)
     warnings: tuple[str, ...] = ()
+    label: str = NODE_POOL_LABEL
+    """The label that names the node pool."""
 
     @property
-    def pools(self) -> Mapping[str, str] | None:
-        """Node pool -> the profile of node preferences of its shard; None where the cluster is not divided."""
-        return {shard.pool.value: shard.preferences for shard in self.each if shard.pool is not None} or None
+    def pools(self) -> NodePools | None:
+        """None where the cluster is not divided."""
+        profiles = {shard.pool.value: shard.preferences for shard in self.each if shard.pool is not None}
+        return NodePools(profiles, self.label) if profiles else None
 
 
-def shards_of(objects: Iterable[SchedulingShard]) -> Shards:
+def shards_of(objects: Iterable[SchedulingShard], label: str = NODE_POOL_LABEL) -> Shards:
+    """`label`: the one that names the node pool."""
     found: dict[str, Shard] = {}
     warnings: list[str] = []
     for each in sorted(objects, key=lambda shard: shard.name):
@@ -80,11 +85,11 @@ def shards_of(objects: Iterable[SchedulingShard]) -> Shards:
             other = found[pool].name
             values.warn("partitionLabelValue", f"{pool!r} is the node pool of {other}, which decides about it")
             continue
-        found[pool] = _shard(each, values)
-    return Shards(tuple(found.values()), tuple(warnings)) if found else Shards()
+        found[pool] = _shard(each, values, label)
+    return Shards(tuple(found.values()) or Shards().each, tuple(warnings), label)
 
 
-def _shard(shard: SchedulingShard, values: ShardValues) -> Shard:
+def _shard(shard: SchedulingShard, values: ShardValues, label: str) -> Shard:
     spec = shard.spec
     plugins = _plugins(spec.plugins, values)
     strategy = spec.placement_strategy
@@ -103,7 +108,7 @@ def _shard(shard: SchedulingShard, values: ShardValues) -> Shard:
         )
     return Shard(
         shard.name,
-        NodePool(spec.partition_label_value),
+        NodePool(spec.partition_label_value, label),
         _settings(shard, plugins, values),
         _actions(spec.actions, is_spread=is_spread, values=values),
         preferences,

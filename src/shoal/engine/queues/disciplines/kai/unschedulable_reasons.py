@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
-from shoal.api.groups.kai import NODE_POOL_LABEL
+from shoal.engine.queues.disciplines.kai.node_pools import NodePools
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
@@ -52,24 +52,23 @@ def unschedulable_reason(
     )
 
 
-def pool_reason(
-    queues: Mapping[str, Queue], pools: Iterable[str] | None, name: str, pool: str
-) -> tuple[str, str] | None:
+def pool_reason(queues: Mapping[str, Queue], pools: NodePools | None, name: str, pool: str) -> tuple[str, str] | None:
     """Why no shard decides about a workload in a queue and a node pool; None if one does, or if no shard divides the
     cluster. `pools`: those that have a shard."""
     if pools is None:
         return None
-    known = sorted(pools)
+    known = sorted(pools.profiles)
     if pool not in known:
         named = ", ".join(each or "the nodes without the label" for each in known)
         what = f"has the node pool '{pool}'" if pool else "decides about nodes without the label"
-        return NO_POOL, f"No SchedulingShard {what} (label {NODE_POOL_LABEL}). Node pools with one: {named}"
+        return NO_POOL, f"No SchedulingShard {what} (label {pools.label}). Node pools with one: {named}"
     queue = queues.get(name)
-    if queue is None or queue.node_pool == pool:
+    of_queue = queue.node_pool(pools.label) if queue is not None else ""
+    if queue is None or of_queue == pool:
         return None
-    theirs = f"node pool '{queue.node_pool}'" if queue.node_pool else "the node pool of the nodes without the label"
+    theirs = f"node pool '{of_queue}'" if of_queue else "the node pool of the nodes without the label"
     ours = f"node pool '{pool}'" if pool else "the node pool of the nodes without the label"
-    return NO_QUEUE, f"Queue '{name}' is in {theirs}, and the workload in {ours} (label {NODE_POOL_LABEL})"
+    return NO_QUEUE, f"Queue '{name}' is in {theirs}, and the workload in {ours} (label {pools.label})"
 
 
 def not_ready(exist: int, needs: int) -> tuple[str, str]:

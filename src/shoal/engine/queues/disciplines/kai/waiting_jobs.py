@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shoal.engine.cluster import Cluster
@@ -10,6 +10,7 @@ from shoal.engine.gang_members import Gang
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle
 from shoal.engine.queues.disciplines.kai.fair_jobs import sum_of
 from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3, QueueTree
+from shoal.engine.queues.disciplines.kai.node_pools import NodePools
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
@@ -71,7 +72,7 @@ def waiting_job(cycle: FairshareCycle, gang: Gang) -> WaitingJob | None:
 
 
 def reason_of(
-    queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf, pools: Iterable[str] | None = None
+    queues: Mapping[str, Queue], job: WaitingJob, usage_of: UsageOf, pools: NodePools | None = None
 ) -> tuple[str, str]:
     """The reason and the message, in KAI's words. `pools`: those with a shard, where shards divide the cluster."""
     if not job.is_ready:

@@ -25,13 +25,12 @@ class Bundle(msgspec.Struct, frozen=True):
     is_whole: bool = False
 
 
-def bundles_of(session: Session, candidates: Sequence[PodOfJob], queue: str, *, takes_whole: bool) -> list[Bundle]:
-    """In the order in which they go: safe bundles first, then whole jobs. `candidates`: pods in the domain."""
-    ordered = session.in_victim_order(candidates, queue)
+def bundles_of(session: Session, victims: Sequence[PodOfJob], *, takes_whole: bool) -> list[Bundle]:
+    """In the order in which they go: safe bundles first, then whole jobs. `victims`: pods in the domain, in order."""
     spare: dict[str, int] = {}
     safe: list[Bundle] = []
     cores: dict[str, list[PodOfJob]] = {}
-    for pod in ordered:
+    for pod in victims:
         job = session.jobs[pod.job]
         left = spare.setdefault(pod.job, len(job.ready) - job.minimum)
         if left > 0:

@@ -149,6 +149,21 @@ class Hooks:
         tiers = self.tiers_having("Reclaimable", without)
         return _agreed(tiers, lambda plugin: plugin.reclaimable(claimant, candidates))
 
+    def surely_preemptable(
+        self, claimant: PodOfJob, candidates: Sequence[PodOfJob], without: Collection[str] = ()
+    ) -> list[PodOfJob]:
+        """The same, where it can be said of the first ones of many candidates: the others change nothing about them.
+        Empty where it depends on the others."""
+        tiers = self.tiers_having("Preemptable", without)[:1]
+        return _agreed(tiers, lambda plugin: plugin.preemptable(claimant, candidates))
+
+    def surely_reclaimable(
+        self, claimant: PodOfJob, candidates: Sequence[PodOfJob], without: Collection[str] = ()
+    ) -> list[PodOfJob]:
+        """As `surely_preemptable`."""
+        tiers = self.tiers_having("Reclaimable", without)[:1]
+        return _agreed(tiers, lambda plugin: plugin.reclaimable(claimant, candidates))
+
 
 def _agreed(tiers: Sequence[Sequence[Plugin]], named: Callable[[Plugin], list[PodOfJob]]) -> list[PodOfJob]:
     """The victims that all plugins of a tier name; the first tier that names any decides. What an earlier tier has cut

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shoal.engine.queues.disciplines.volcano.jobs import JobFacts
-from shoal.engine.queues.disciplines.volcano.objects import Queue, QueuedPodGroup
+from shoal.engine.queues.disciplines.volcano.objects import GroupPod, Queue, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import duration_s
 from shoal.engine.queues.disciplines.volcano.plugins.sla import WAITING_TIME
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest, engine_amounts, scheduler_queue
 from shoal.engine.queues.disciplines.volcano.session import VolcanoFacts
+from shoal.engine.queues.disciplines.volcano.ungrouped_pods import UngroupedPods
 
 _RESERVING = ("", "Pending", "Inqueue", "Running", "Unknown")
 """Phases of a group for which quota is kept, once it is admitted."""
@@ -38,15 +39,24 @@ def job_facts(group: QueuedPodGroup, *, is_enqueued: bool) -> JobFacts:
 class KnownJobs:
     """`facts` returns the same object as long as nothing changed that a session reads."""
 
-    def __init__(self, queues: Iterable[Queue] = (), groups: Iterable[QueuedPodGroup] = ()) -> None:
+    def __init__(
+        self,
+        queues: Iterable[Queue] = (),
+        groups: Iterable[QueuedPodGroup] = (),
+        pods: Iterable[GroupPod] = (),
+    ) -> None:
+        """`pods`: those that may run without a group."""
         self._forest = QueueForest(map(scheduler_queue, queues))
         self._groups: dict[str, QueuedPodGroup] = {}
         self._jobs: dict[str, JobFacts] = {}
         self._admitted: dict[str, str] = {}
         """Group -> the uid of the one that a session admitted, until its object says so."""
         self._facts: VolcanoFacts | None = None
+        self._ungrouped = UngroupedPods()
         for group in groups:
             self.put_group(group)
+        for pod in pods:
+            self.put_pod(pod)
 
     def __contains__(self, name: str) -> bool:
         return name in self._jobs
@@ -66,7 +76,22 @@ class KnownJobs:
         if not group.is_waiting or self._admitted.get(name) != group.metadata.uid:
             self._admitted.pop(name, None)
         self._groups[name] = group
+        self._ungrouped.group_seen(name)
         self._read(name)
+
+    def put_pod(self, pod: GroupPod) -> bool:
+        """Whether a session reads anything else with it."""
+        name = f"{pod.metadata.namespace}/{pod.group}"
+        is_other = self._ungrouped.put("/".join(pod.metadata.key), pod, is_group_known=name in self._groups)
+        if is_other:
+            self._facts = None
+        return is_other
+
+    def drop_pod(self, key: str) -> bool:
+        is_other = self._ungrouped.drop(key)
+        if is_other:
+            self._facts = None
+        return is_other
 
     def drop_group(self, name: str) -> None:
         self._admitted.pop(name, None)
@@ -88,7 +113,7 @@ class KnownJobs:
 
     def facts(self) -> VolcanoFacts:
         if self._facts is None:
-            self._facts = VolcanoFacts(self._forest, dict(sorted(self._jobs.items())))
+            self._facts = VolcanoFacts(self._forest, dict(sorted(self._jobs.items())), ungrouped=self._ungrouped.queues)
         return self._facts
 
     def _read(self, name: str) -> None:

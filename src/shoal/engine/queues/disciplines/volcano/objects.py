@@ -15,6 +15,10 @@ Key = tuple[str, str]
 """Namespace and name."""
 DEFAULT_QUEUE, ROOT_QUEUE = "default", "root"
 GROUP = "scheduling.k8s.io/group-name"
+QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
+"""On a pod without a group: the queue of the group that is made for it."""
+SCHEDULER = "volcano"
+"""The `schedulerName` of pods, and the reporting component of Events about groups."""
 TASK = "volcano.sh/task-spec"
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 

@@ -38,6 +38,12 @@ class QueueAccounts:
             if least and job.reserves:
                 self._add(self._reserved, job.queue, _beyond(job.allocated, least))
 
+    def add_pod(self, queue: str, amounts: Figures) -> None:
+        """A running pod that belongs to no job."""
+        self.in_use[queue] = None
+        self.charge(queue, amounts)
+        self._add(self._request, queue, amounts)
+
     def allocated(self, queue: str) -> Figures:
         return self._allocated.get(queue, _NONE)
 

@@ -35,6 +35,8 @@ class VolcanoFacts(msgspec.Struct, frozen=True):
     jobs: Mapping[str, JobFacts]
     node_load: Load = {}
     """Measured load of nodes in percent, by node and resource, for the plugin `usage`."""
+    ungrouped: Mapping[str, str] = {}
+    """Running pods whose groups are not known yet, with the queues in which they count."""
 
 
 class Session(Hooks):
@@ -56,6 +58,8 @@ class Session(Hooks):
         self.refusals: dict[str, str] = {}
         """Job -> why the session did not start what it lacks."""
         self._log: list[tuple[str, JobState, PodOfJob]] = []
+        self.changed_jobs: set[str] = set()
+        """Jobs whose pods changed since a reader cleared it."""
         reader = SessionFacts(self.cluster)
         for name, job_facts in facts.jobs.items():
             gang = self.cluster.gangs.find(name)
@@ -66,6 +70,10 @@ class Session(Hooks):
         """All pods of the jobs."""
         self.total: Figures = reader.total()
         self.accounts = QueueAccounts(self.forest, self.jobs.values())
+        for key, queue in facts.ungrouped.items():
+            allocation = self.cluster.pods.get(key)
+            if allocation is not None and key not in reader.pods and key not in self.cluster.terminating:
+                self.accounts.add_pod(queue, reader.amounts_of(allocation.charge))
         super().__init__(made_plugins(self, configuration.tiers))
 
     def resume(self, state: CycleState) -> None:
@@ -108,7 +116,7 @@ class Session(Hooks):
         job.best_effort.pop(pod.key, None)
         job.add_ready(pod)
         self.accounts.charge(job.queue, pod.amounts)
-        self._log.append(("placed", job, pod))
+        self._note("placed", job, pod)
 
     def note_pipelined(self, pod: PodOfJob) -> None:
         """The pod was promised capacity that others will free."""
@@ -117,14 +125,14 @@ class Session(Hooks):
         job.best_effort.pop(pod.key, None)
         job.add_pipelined(pod)
         self.accounts.charge(job.queue, pod.amounts)
-        self._log.append(("pipelined", job, pod))
+        self._note("pipelined", job, pod)
 
     def note_evicted(self, pod: PodOfJob) -> None:
         """The pod is to leave its node."""
         job = self.jobs[pod.job]
         job.drop_ready(pod)
         self.accounts.charge(job.queue, pod.amounts, -1)
-        self._log.append(("evicted", job, pod))
+        self._note("evicted", job, pod)
 
     def promise(self, pod: PodOfJob, row: int, grant: DeviceGrant | None) -> None:
         """Nominate the pod for a row."""
@@ -134,7 +142,12 @@ class Session(Hooks):
         state.made_again += pod.key in state.renewed
         self.note_pipelined(pod)
 
+    def _note(self, what: str, job: JobState, pod: PodOfJob) -> None:
+        self._log.append((what, job, pod))
+        self.changed_jobs.add(job.name)
+
     def _undo(self, what: str, job: JobState, pod: PodOfJob) -> None:
+        self.changed_jobs.add(job.name)
         if what == "evicted":
             job.add_ready(pod)
             self.accounts.charge(job.queue, pod.amounts)

@@ -40,10 +40,14 @@ def may_hold(cluster: Cluster, charge: Charge, count: int, without: Iterable[Pod
     columns = ((need > 0) & (taken >= need)).nonzero()[0]
     if not len(columns):
         return True
-    free = cluster.free[: cluster.rows].copy()
+    free = cluster.free[: cluster.rows, columns]
+    freed: dict[Charge, Rows] = {}
     for pod in without:
-        free[cluster.pods[pod.key].row] += pod.charge.taken
-    most = np.maximum(free[:, columns], 0) // need[columns]
+        amounts = freed.get(pod.charge)
+        if amounts is None:
+            amounts = freed[pod.charge] = np.asarray(pod.charge.taken)[columns]
+        free[cluster.pods[pod.key].row] += amounts
+    most = np.maximum(free, 0) // need[columns]
     return int(most.min(axis=1).sum()) >= count
 
 
@@ -76,6 +80,10 @@ class RunningPods:
     @property
     def is_empty(self) -> bool:
         return not self._row_of
+
+    def row_of(self, pod: PodOfJob) -> int:
+        """Where it runs, or ran until it was evicted."""
+        return self._row_of[pod.key]
 
     def rows(self, queues: Iterable[str]) -> Rows:
         """The rows with pods of these queues, in the order of ranks."""

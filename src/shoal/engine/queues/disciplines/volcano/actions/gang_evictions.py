@@ -17,18 +17,18 @@ import numpy as np
 from shoal.engine.gangs.attempt import Attempt
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.amounts import add
-from shoal.engine.queues.disciplines.volcano.bundles import Bundle, bundles_of, within_guarantees
+from shoal.engine.queues.disciplines.volcano.bundles import Bundle
+from shoal.engine.queues.disciplines.volcano.domain_victims import DomainVictims, RunningVictims, Wanted
 from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.session import Session
+from shoal.engine.queues.disciplines.volcano.victim_order import VictimOrder
 from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods, may_hold
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
 _MOST_DOMAINS = 16
-_GANG = ("gang",)
-"""The bundles hold to the minima of jobs, in place of this plugin."""
 
 
 def gangpreempt(session: Session) -> None:
@@ -49,15 +49,6 @@ def _run(session: Session, action: str, *, is_reclaim: bool) -> None:
         _GangEvictions(session, action, is_reclaim=is_reclaim).run(starving)
 
 
-class _Wanted(msgspec.Struct, frozen=True):
-    """A job, a pod in place of all that it lacks, and the queues whose pods may go for it."""
-
-    job: JobState
-    claimant: PodOfJob
-    queues: Sequence[str]
-    takes_whole: bool
-
-
 class _GangEvictions:
     """One run of an action."""
 
@@ -65,6 +56,7 @@ class _GangEvictions:
         self._session = session
         self._view = AfterDepartures(session)
         self._running = RunningPods(session, self._view.evicted)
+        self._victims = RunningVictims(session, self._running, VictimOrder(session))
         self._is_reclaim = is_reclaim
         self._stuck: set[Hashable] = set()
         """What new jobs lacked that found no room; valid until something is freed."""
@@ -113,7 +105,7 @@ class _GangEvictions:
         for takes_whole in dict.fromkeys((False, self._takes_whole)) if is_single else (self._takes_whole,):
             if not takes_whole and not self._running.have_surplus(queues):
                 continue
-            wanted = _Wanted(job, claimant, queues, takes_whole)
+            wanted = Wanted(job, claimant, queues, takes_whole, self._is_reclaim)
             domains = self._rows_of(wanted) if is_single else islice(self._domains(job), self._most_domains)
             for rows in domains:
                 if self._free(wanted, rows):
@@ -133,7 +125,7 @@ class _GangEvictions:
         waiting = sorted(job.pending.values(), key=self._session.task_key)
         return waiting[: max(job.minimum - len(job.ready) - len(job.best_effort), 1)]
 
-    def _rows_of(self, wanted: _Wanted) -> Iterator[Rows]:
+    def _rows_of(self, wanted: Wanted) -> Iterator[Rows]:
         """For a job that lacks one pod: node by node, in the order of ranks."""
         rows = self._running.rows(wanted.queues)
         for row in self._running.hopeful(rows, wanted.claimant.charge).tolist():
@@ -164,8 +156,9 @@ class _GangEvictions:
             for domain in np.argsort(first, kind="stable").tolist():
                 yield tree.rows_of(level, domain)
 
-    def _free(self, wanted: _Wanted, rows: Rows) -> bool:
-        job, bundles = wanted.job, self._bundles(wanted, rows)
+    def _free(self, wanted: Wanted, rows: Rows) -> bool:
+        job, victims = wanted.job, DomainVictims(self._victims, wanted, rows)
+        bundles = victims.first(1)
         if not bundles:
             return False
         mark = self._view.mark()
@@ -177,9 +170,10 @@ class _GangEvictions:
 
         most = 1
         while not suffices(most):
+            bundles = victims.first(2 * most)
             if most == len(bundles):
                 return False
-            most = min(2 * most, len(bundles))
+            most = len(bundles)
         least = most // 2 + 1
         needed = bundles[: least + bisect_left(range(least, most), True, key=suffices)]
         for bundle in reversed(needed[:-1]):
@@ -188,22 +182,6 @@ class _GangEvictions:
                 needed = fewer
             self._view.rollback(mark)
         return self._fits_without(needed, job)
-
-    def _bundles(self, wanted: _Wanted, rows: Rows) -> list[Bundle]:
-        session, job, claimant = self._session, wanted.job, wanted.claimant
-        there = np.intersect1d(rows, self._running.rows(wanted.queues)).tolist()
-        candidates = [pod for row in there for pod in self._running.on(row, wanted.queues) if pod.job != job.name]
-        if not wanted.takes_whole:
-            jobs = session.jobs
-            candidates = [pod for pod in candidates if len(jobs[pod.job].ready) > jobs[pod.job].minimum]
-        select = session.reclaimable if self._is_reclaim else session.preemptable
-        if not candidates or not select(claimant, candidates, without=_GANG):
-            return []
-        ordered = session.in_victim_order(candidates, job.queue)
-        victims = session.within_budgets(select(claimant, ordered, without=_GANG))
-        bundles = bundles_of(session, victims, job.queue, takes_whole=wanted.takes_whole)
-        # The plugins judge pod by pod; the rest of a job that goes as a whole was not among what they were asked about.
-        return within_guarantees(session, bundles, job.queue) if self._is_reclaim else bundles
 
     def _fits_without(self, bundles: Sequence[Bundle], job: JobState) -> bool:
         """Evict the bundles, and place all that the job lacks."""
