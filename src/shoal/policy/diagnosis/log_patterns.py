@@ -61,7 +61,7 @@ PATTERNS: tuple[LogPattern, ...] = (
         ),
         "the memory that the weights leave free does not hold the cache of keys and values of the longest request",
         "start the server with a smaller --max-model-len, or with more memory: larger GPUs, more of them"
-        " (--tensor-parallel-size), quantized weights, or a higher --gpu-memory-utilization on a GPU that is not shared",
+        " (--tensor-parallel-size), quantized weights, a higher --gpu-memory-utilization on a GPU that is not shared",
         ("shoal size MODEL --context TOKENS --concurrency 1",),
     ),
     LogPattern(
