@@ -137,8 +137,11 @@ def test_sharing_is_advised_where_at_most_half_of_a_gpu_is_needed() -> None:
         "sharing in production, or by several teams",
         "sharing by one team, for throughput",
         "sharing for development",
+        "sharing for the highest density",
     ]
+    assert "time-slicing of 1g.10gb instances, 14 pods" in lines[3]
     assert "1g.10gb" in lines[0]
+    assert len(list(sharing_advice(fits(small, [gpu("L4")])))) == 3, "no instances, no density of instances"
     assert "has no MIG instance" in next(iter(sharing_advice(fits(small, [gpu("L4")]))))
     assert not list(sharing_advice(fits(ModelWorkload(model("Llama-70B"), "int4"), [gpu(A100_40)])))
 
