@@ -269,6 +269,13 @@ def test_a_template_is_said_to_be_one(lint: Lint) -> None:
     assert "is a template with {{ }} and no YAML before it is rendered; render it: helm template" in lint.err
 
 
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n{{\x00", b"\xff{{ }}", b"a: {{\x00"])
+def test_a_binary_file_is_no_template(lint: Lint, content: bytes) -> None:
+    (lint.folder / "picture.yaml").write_bytes(content)
+    lint.run(str(lint.folder / "picture.yaml"), code=2)
+    assert "template" not in lint.err
+
+
 @pytest.mark.parametrize("form", ["sarif", "github", "junit"])
 def test_reports_are_written_to_standard_output_alone(lint: Lint, form: str) -> None:
     assert "SHL-305" in lint.on(seeing_all_devices(), options=("-o", form))

@@ -54,7 +54,7 @@ def test_free_gpus_of_the_nodes_of_a_file_are_counted_by_groups(size: Size, tmp_
 
 
 def test_a_model_that_no_group_holds_ends_with_1_and_says_so(size: Size) -> None:
-    code, out, _ = size("Llama-3.1-405B", "--train", "full", "--gpu", "T4")
+    code, out, _ = size("Llama-3.1-405B", "--train", "full", "--dtype", "fp16", "--gpu", "T4")
     assert code == 1
     assert "T4: no group of its GPUs holds the model; --train fsdp divides it among GPUs" in out
 
@@ -80,4 +80,23 @@ def test_a_size_alone_takes_the_shape_of_the_nearest_model_and_says_so(size: Siz
     code, out, _ = size("--params", "70e9", "--concurrency", "32")
     assert code == 0
     assert "those of Llama-3.1-70B, the nearest in size" in out
-    assert "and 20 more" in out
+    assert "and 15 more" in out
+
+
+def test_a_family_stands_for_all_of_its_models_and_a_prefix_is_suggested(size: Size) -> None:
+    code, out, _ = size("Llama-3.1-8B", "--gpu", "a100", "-o", "json")
+    assert code == 0
+    assert {fit["gpu"] for fit in json.loads(out)["fits"]} == {
+        *("A100-SXM4-40GB", "A100-PCIe-40GB", "A100-SXM4-80GB", "A100-PCIe-80GB"),
+    }
+    code, _, err = size("Llama-3.1-8B", "--gpu", "A100-SXM")
+    assert code == 2
+    assert 'GPU "A100-SXM" is not known; did you mean A100-SXM4-40GB, A100-SXM4-80GB?' in err
+
+
+def test_a_gpu_without_the_format_is_left_out_and_the_reason_is_in_the_document(size: Size) -> None:
+    code, out, _ = size("Llama-3.1-8B", "--dtype", "fp8", "--gpu", "T4", "--gpu", "L4", "-o", "json")
+    assert code == 0
+    document = json.loads(out)
+    assert [fit["gpu"] for fit in document["fits"]] == ["L4"]
+    assert document["reasons"] == {"T4": "it does not compute in fp8; --dtype int8 has the same size"}

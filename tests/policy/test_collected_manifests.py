@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from shoal.cli.main import main
 from shoal.policy.catalogue import faults, rules
 from shoal.policy.checks import warnings
 from shoal.policy.fragments import described
+from shoal.policy.lint import lint_files
 from shoal.policy.object_set import ObjectSet
 
 pytestmark = pytest.mark.skipif(not COLLECTED.exists(), reason="no collected manifests beside this repository")
@@ -46,6 +48,7 @@ EXPECTED = {
     "autoscale/cluster-autoscaler-priority-expander.yaml": "HighestNumberWins",
     "autoscale/hpa-vllm-requests-running.yaml": "NoTargetVersion OldMetricName",
     "autoscale/scaledobject-cron-business-hours.yaml": "MisplacedGroup",
+    "autoscale/scaledobject-sqs.yaml": "TriggerWithoutCredentials",
     "inference/comfyui.yaml": "NoSuchImage OpenDoor UnknownNodeLabel",
     "inference/ollama-multi-model.yaml": "NoHeadlessService UnknownNodeLabel",
     "inference/open-webui.yaml": "OpenDoor PlainSecret",
@@ -60,7 +63,7 @@ EXPECTED = {
     "mlops/argo-workflow-hyperparameter-sweep.yaml": "ForeignTemplateLanguage UnusedParameters",
     "mlops/kserve-inferenceservice-llama2.yaml": "UntoleratedTaint",
     "mlops/tekton-pipeline-model-cicd.yaml": "MisplacedTolerations NotShared OldFieldName",
-    "monitoring/prometheusrule-gpu-health.yaml": "UsedByFree XidIsAGauge",
+    "monitoring/prometheusrule-gpu-health.yaml": "LabelNotInAlert UsedByFree XidIsAGauge",
     "monitoring/prometheusrule-legacy-dcgm-alerts.yaml": "OldMetricName RateOfGauge TrueWithoutNvlink UsedByFree",
     "monitoring/prometheusrule-recording-deployment-util.yaml": "LabelNotExported OldMetricName",
     "quota/limitrange-ml-team.yaml": "GpuByDefault GpuDemanded",
@@ -123,3 +126,35 @@ def test_the_whole_collection_is_readable_at_once(capsys: pytest.CaptureFixture[
     without = {str(COLLECTED / path) for path, kinds, _ in ROWS if kinds in NO_OBJECTS}
     assert {line.split(": ")[1] for line in err.splitlines()} <= without, "fragments are checked"
     assert all("not checked, because it is no object but " in line for line in err.splitlines())
+
+
+EXPRESSIONS = {
+    "adapter-metrics-query": "OldMetricName",
+    "alert-legacy-temp-over-85": "OldMetricName",
+    "alert-memory-leaking": "OldMetricName RateOfGauge UsedByFree",
+    "alert-memory-used-by-free-95": "UsedByFree",
+    "alert-nccl-training-stalled": "OldMetricName TrueWithoutNvlink",
+    "alert-underutilized-1h-20": "OldMetricName",
+    "alert-xid-rate": "XidIsAGauge",
+    "cost-efficiency-by-namespace": "NegativeIdleShare OldMetricName",
+    "gpu-memory-over-90-used-by-free": "UsedByFree",
+    "heatmap-namespace-gpu-utilization": "OldMetricName",
+    "kueue-admission-wait": "HistogramAsValue",
+    "pod-dram-active": "OldMetricName",
+    "pod-gpu-temp": "OldMetricName",
+    "pod-gpu-utilization": "OldMetricName",
+    "pod-memory-used-by-free": "OldMetricName UsedByFree",
+    "pod-namespace-gpu-utilization": "OldMetricName",
+    "pod-power-usage": "OldMetricName",
+    "recording-deployment-gpu-utilization-avg": "LabelNotExported OldMetricName",
+    "xid48-present": "XidIsAGauge",
+    "xid48-rate-called-oom": "XidIsAGauge",
+}
+"""Rules by expression. Other expressions are right."""
+
+
+@pytest.mark.parametrize("path", sorted(COLLECTED.glob("promql/*.promql")), ids=lambda path: path.stem)
+def test_a_collected_expression_has_the_warning_that_names_its_mistake(path: Path) -> None:
+    read = read_plain_objects([str(path)])
+    found = lint_files(read, ObjectSet(()), frozenset(faults())).findings
+    assert sorted({each.rule for each in found}) == EXPRESSIONS.get(path.stem, "").split()

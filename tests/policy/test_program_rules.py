@@ -50,6 +50,13 @@ MISTAKES = [
     ("train.py", 'int(os.environ["LOCAL_RANK"])', "dist.get_rank()", "RankAsDevice", 6),
     ("train.py", 'init_process_group("nccl")', 'init_process_group("nccl", rank=0, world_size=2)', "FixedRank", 5),
     ("train.py", '"/ckpt/last.pt")\n', '"s3://b/last.pt")\n', "RemotePath", 13),
+    (
+        "train.py",
+        'dist.init_process_group("nccl")',
+        'os.environ["RANK"] = "0"; dist.init_process_group("nccl")',
+        "FixedRank",
+        5,
+    ),
     ("train.py", '        torch.save(model.state_dict(), "/ckpt/last.pt")', "        pass", "NoCheckpoint", 11),
     ("train.py", 'model.load_state_dict(torch.load("/ckpt/last.pt"))', "pass", "NoResume", 11),
 ]
@@ -103,3 +110,12 @@ def test_a_comment_accepts_a_finding_in_a_script_and_in_a_dockerfile(tmp_path: P
     (tmp_path / "Dockerfile").write_text("# shoal-lint: ignore UnpinnedImage a trial\nFROM x:latest\n")
     (tmp_path / "a.py").write_text("import torch\nloss.backward()  # shoal-lint: ignore SHL-951 a trial\n")
     assert (lint(tmp_path).findings, lint(tmp_path).accepted) == ([], 2)
+
+
+def test_a_rank_that_is_set_only_where_it_is_missing_is_accepted() -> None:
+    text = (
+        "import os\nimport torch.distributed as dist\n"
+        'if "RANK" not in os.environ:\n    os.environ["RANK"] = "0"\n'
+        'os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'
+    )
+    assert findings("train.py", text) == []

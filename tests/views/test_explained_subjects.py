@@ -50,3 +50,38 @@ def test_what_is_unknown_or_too_short_finds_nothing(text: str) -> None:
 
 def test_a_misspelled_subject_has_a_neighbour() -> None:
     assert "MIG" in similar_subjects("MIGG")
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        *(
+            "HAMi",
+            "taint",
+            "toleration",
+            "ResourceClaim",
+            "DeviceClass",
+            "PodGroup",
+            "Workload",
+            "PyTorchJob",
+            "JobSet",
+        ),
+        *("LeaderWorkerSet", "TTFT", "vLLM", "IMEX", "QuotaReserved", "ECC", "amd.com/gpu", "CapacityBuffer"),
+        *(
+            "ProvisioningRequest",
+            "kueue_pending_workloads",
+            "shoal_node_scaling_nodes",
+            "FP8",
+            "Evicted",
+            "tensor-parallel",
+        ),
+    ],
+)
+def test_usual_terms_of_gpu_clusters_have_a_paragraph(subject: str) -> None:
+    (one,) = explained(subject)
+    assert len(one.text.split()) > 5
+
+
+def test_a_series_of_a_histogram_has_the_paragraph_of_the_histogram() -> None:
+    assert explained("kueue_admission_wait_time_seconds_bucket") == explained("kueue_admission_wait_time_seconds")
+    assert explained("kueue_admission_wait_time_seconds")

@@ -22,6 +22,9 @@ Obj = dict[str, Any]
 PROMQL = ".promql"
 """The ending of files with one expression; it becomes a document with the field `expr`."""
 
+COUNTERS = ".csv"
+"""The ending of lists of dcgm-exporter's counters; one becomes a document with this field."""
+
 PROGRAMS = ("dockerfile", "containerfile", ".py")
 """The endings of files that are no objects, in lower case."""
 
@@ -111,6 +114,9 @@ def _documents(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
         raise UserError(f"line {line} is not UTF-8 text", where=Where(file=name)) from error
     if name.endswith(PROMQL):
         yield 1, {"expr": text}
+        return
+    if name.endswith(COUNTERS):
+        yield 1, {COUNTERS: text}
         return
     yield from read_yaml(text, name)
 

@@ -106,8 +106,16 @@ def _output(process: subprocess.Popen[bytes], most_bytes: int) -> tuple[bytes, b
 
 
 def _explained(error: UserError, data: dict[str, bytes]) -> UserError:
-    """Says of a template that it is one."""
-    if _TEMPLATE not in data.get(error.where.file, b""):
+    """Says of a template that it is one. A file that is not text may have the same bytes by chance."""
+    content = data.get(error.where.file, b"")
+    if _TEMPLATE not in content or not _is_text(content):
         return error
     fix = "render it: helm template CHART | shoal lint -, or name the folder of the chart"
     return UserError("is a template with {{ }} and no YAML before it is rendered", where=error.where, fix=fix)
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return False

@@ -89,7 +89,12 @@ class LoadChoice:
 class GpuChoice:
     gpu: Annotated[
         list[str] | None,
-        typer.Option("--gpu", metavar="NAME", help="Only this GPU model; repeatable.", autocompletion=_gpu_names),
+        typer.Option(
+            "--gpu",
+            metavar="NAME",
+            help="Only this GPU model or family, such as A100; repeatable.",
+            autocompletion=_gpu_names,
+        ),
     ] = None
     output: TableOutput = TABLES[0]
     filename: Files = None
@@ -117,7 +122,7 @@ def size(choice: ModelChoice, load: LoadChoice, gpus: GpuChoice, measured: Measu
     """Tell which GPUs hold a model, how fast they serve or train it, and what they cost; or what holds a job."""
     from shoal.cli.formats import checked, console, write
     from shoal.policy.sizing.fits import fits
-    from shoal.views.size_text import Sizing, show_size, size_document
+    from shoal.views.size_text import Sizing, largest_nodes, show_size, size_document
 
     checked(gpus.output, TABLES)
     if measured.job:
@@ -128,7 +133,8 @@ def size(choice: ModelChoice, load: LoadChoice, gpus: GpuChoice, measured: Measu
         measured_size(measured, gpus.output)
         return
     workload, asked = _workload(choice, load), _gpus(gpus.gpu)
-    sizing = Sizing(workload, asked, fits(workload, asked), gpus.nodes())
+    nodes = gpus.nodes()
+    sizing = Sizing(workload, asked, fits(workload, asked, largest_nodes(nodes)), nodes)
     if gpus.output in FOR_PROGRAMS:
         write(size_document(sizing), gpus.output)
     else:
@@ -211,17 +217,21 @@ def _model(choice: ModelChoice) -> tuple[LanguageModel, list[str]]:
 
 
 def _gpus(names: list[str] | None) -> list[Model]:
-    from shoal.data.gpus import find_model, models
+    from shoal.data.gpus import find_model, models, models_of_family
     from shoal.units.errors import UserError, Where, excerpt
-    from shoal.units.near_texts import meant_words
+    from shoal.units.near_texts import near_texts
 
     if not names:
         return [model for model in models() if model.vendor == "nvidia"]
-    found = []
+    found: dict[str, Model] = {}
     for name in names:
-        model = find_model(name)
-        if model is None:
-            known = meant_words(name, [m.name for m in models()])
-            raise UserError(f"GPU {excerpt(name)} is not known{known}", where=Where(path="--gpu"))
-        found.append(model)
-    return found
+        exact = find_model(name)
+        meant = models_of_family(name) if exact is None else (exact,)
+        if not meant:
+            known = [m.name for m in models()]
+            begun = [each for each in known if each.lower().startswith(name.lower())]
+            near = begun or near_texts(name, known)
+            words = f"; did you mean {', '.join(near)}?" if near else ""
+            raise UserError(f"GPU {excerpt(name)} is not known{words}", where=Where(path="--gpu"))
+        found |= {model.name: model for model in meant}
+    return list(found.values())

@@ -99,6 +99,11 @@ def family(name: str) -> str:
     return found[0] if found is not None else ""
 
 
+def models_of_family(name: str) -> tuple[Model, ...]:
+    """All models of a family, such as `A100`, in upper or lower case."""
+    return tuple(model for model in models() if family(model.name) == _plain(name))
+
+
 def meant_products(asked: str, present: Iterable[str]) -> tuple[str, ...]:
     """Product labels that may have been meant by one that no node has: the same with the vendor in front, then those of
     its family that nodes do have, then those of its family with one letter more, as A10G of A10."""

@@ -106,6 +106,11 @@ def find_instance(name: str) -> Instance | None:
     return _by_name().get(name)
 
 
+def most_gpus_of(model: Model) -> int:
+    """GPUs of the largest machine with this model; 0 if no machine of the catalogue has it."""
+    return _most_gpus().get(model.name, 0)
+
+
 def parse_catalog(data: bytes) -> InstanceCatalog:
     """Read and check; for tests, and for facts in files of the user."""
     return _checked(parse(data, FILE, InstanceCatalog))
@@ -114,6 +119,16 @@ def parse_catalog(data: bytes) -> InstanceCatalog:
 @cache
 def catalog() -> InstanceCatalog:
     return _checked(load(FILE, InstanceCatalog))
+
+
+@cache
+def _most_gpus() -> dict[str, int]:
+    found: dict[str, int] = {}
+    for instance in catalog().instances:
+        model = instance.model()
+        if model is not None:
+            found[model.name] = max(found.get(model.name, 0), instance.gpus)
+    return found
 
 
 @cache

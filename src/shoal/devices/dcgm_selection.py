@@ -23,7 +23,7 @@ XID_COUNT, CLOCK_EVENTS, HEALTH_STATUS, P2P_STATUS = (
 )
 """Metrics that the exporter computes itself."""
 _OWN = frozenset({XID_COUNT, CLOCK_EVENTS, HEALTH_STATUS, P2P_STATUS})
-_TYPES = frozenset({"gauge", "counter", "histogram", "summary", "label"})
+METRIC_TYPES = frozenset({"gauge", "counter", "histogram", "summary", "label"})
 _FIELDS = 3
 
 Fault = Literal["syntax", "field-count", "unknown-field", "metric-type", "no-metrics", "configmap"]
@@ -116,11 +116,11 @@ def _selection(found: list[list[str]], profiling: Collection[str]) -> Selection:
             )
         elif is_profiling(number) and number not in supported:
             skipped.append(counter.field)
-        elif counter.type not in _TYPES:
+        elif counter.type not in METRIC_TYPES:
             raise SelectionError(
                 f"could not find Prometheus metric type '{counter.type}'",
                 "metric-type",
-                fix=f"one of {', '.join(sorted(_TYPES))}",
+                fix=f"one of {', '.join(sorted(METRIC_TYPES))}",
             )
         else:
             counters.append(counter)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 _TOKEN = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*|[0-9]+(?:\.[0-9]+)?|[<>=!]=|=~|!~|.", re.DOTALL)
 _QUOTES = "\"'`"
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 class Word(NamedTuple):
@@ -62,3 +63,16 @@ def promql_tokens(expression: str) -> Iterator[str]:
             part = found[0] if found else letter
             yield part
             at += len(part)
+
+
+def bracket_fault(expression: str) -> tuple[str, str] | None:
+    """What is wrong with the brackets and quotes, and what to do; None if all are closed."""
+    opened: list[str] = []
+    for part in promql_tokens(expression):
+        if part in _CLOSING:
+            opened.append(_CLOSING[part])
+        elif part in _CLOSING.values() and (not opened or opened.pop() != part):
+            return f"{part} closes nothing", "correct the brackets"
+    if opened:
+        return f"{opened[-1]} is missing", "close the brackets"
+    return None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from shoal.api.plain_objects import COUNTERS
 from shoal.policy.advice import Obj
 from shoal.policy.fields import maps
 from shoal.policy.fragments import is_container, is_pod, is_pod_spec
@@ -38,6 +39,8 @@ def wrapped(value: Any) -> Wrapped | None:
     if "sharing" in value or "mig-configs" in value:
         text = msgspec.yaml.encode(value).decode() if _is_plain(value) else ""
         return Wrapped(_object("v1", "ConfigMap", data={_NAME: text}), f"data[{_NAME}]")
+    if isinstance(value.get(COUNTERS), str):
+        return Wrapped(_object("v1", "ConfigMap", data={COUNTERS: value[COUNTERS]}), "")
     if is_pod(value):
         return Wrapped(_object("v1", "Pod", spec=value["spec"]), "")
     if is_pod_spec(value):

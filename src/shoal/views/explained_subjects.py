@@ -11,6 +11,7 @@ import msgspec
 
 from shoal.data.gpus import Model, find_model, models
 from shoal.data.instances import Instance, catalog, find_instance
+from shoal.data.metrics import exported_metrics
 from shoal.data.mig import RESOURCE_PREFIX, layouts
 from shoal.data.subjects import Subject, subjects
 from shoal.devices.xids import APPLICATION_ERRORS, Xid, is_known, xid_of
@@ -35,7 +36,13 @@ class Explained(msgspec.Struct, frozen=True):
 def explained(text: str) -> list[Explained]:
     """What is known about it, the exact matches first; empty if nothing is."""
     wanted = text.strip().lower()
-    exact = [*_listed(wanted), *_xids(wanted), *_profiles(wanted), *_machines(text.strip()), *_rules(text.strip())]
+    exact = [
+        *(_listed(wanted) or _metrics(wanted)),
+        *_xids(wanted),
+        *_profiles(wanted),
+        *_machines(text.strip()),
+        *_rules(text.strip()),
+    ]
     if exact or len(wanted) < _LEAST_LETTERS:
         return exact
     return [_of(subject) for subject in subjects() if any(_is_part(name.lower(), wanted) for name in subject.names)]
@@ -46,7 +53,7 @@ def similar_subjects(text: str) -> tuple[str, ...]:
 
 
 def all_subjects() -> list[str]:
-    return [name for subject in subjects() for name in subject.names]
+    return [*(name for subject in subjects() for name in subject.names), *exported_metrics()]
 
 
 def xid_text(xid: Xid) -> str:
@@ -57,8 +64,18 @@ def xid_text(xid: Xid) -> str:
     return f"{meaning}: {_VICTIMS[xid.victims]}{lost}. The device plugin {plugin}. To do: {xid.advice}."
 
 
-def _listed(wanted: str) -> Iterator[Explained]:
-    return (_of(subject) for subject in subjects() if wanted in {name.lower() for name in subject.names})
+def _listed(wanted: str) -> list[Explained]:
+    return [_of(subject) for subject in subjects() if wanted in {name.lower() for name in subject.names}]
+
+
+def _metrics(wanted: str) -> list[Explained]:
+    """One that Shoal exports; series of a histogram have the name of it."""
+    base = wanted.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
+    metric = exported_metrics().get(wanted) or exported_metrics().get(base)
+    if metric is None:
+        return []
+    labels = f" with the labels {metric.labels}" if metric.labels else ""
+    return [Explained(metric.name, "metric", f"A {metric.type}{labels}: {metric.text}.")]
 
 
 def _of(subject: Subject) -> Explained:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from shoal.data.gpus import Model, read_product
-from shoal.policy.sizing.fits import Fit
+from shoal.policy.sizing.fits import Fit, why_not
 from shoal.policy.sizing.memory import FRAGMENTATION, MARGIN_OF_ERROR, memory_of
 from shoal.policy.sizing.sharing_advice import sharing_advice
 from shoal.policy.sizing.speed import SERVING_FORMULA, TRAINING_FORMULA
@@ -52,6 +52,16 @@ class Sizing:
         return [model for model in self.gpus if model.name not in held]
 
 
+def largest_nodes(nodes: Sequence[NodeTop] | None) -> dict[str, int]:
+    """GPUs of the largest node with each model."""
+    found: dict[str, int] = {}
+    for node in nodes or ():
+        model = read_product(node.model).model
+        if model is not None:
+            found[model.name] = max(found.get(model.name, 0), node.gpus)
+    return found
+
+
 def show_size(console: Console, sizing: Sizing, *, is_wide: bool) -> None:
     console.print(Text(_headline(sizing.workload)))
     shown = sizing.fits if is_wide else sizing.fits[:_MOST_ROWS]
@@ -66,8 +76,7 @@ def show_size(console: Console, sizing: Sizing, *, is_wide: bool) -> None:
     for line in sharing_advice(sizing.fits):
         console.print(Text(line))
     for model in sizing.without() if is_wide or not sizing.fits else ():
-        hint = "; --train fsdp divides it among GPUs" if sizing.workload.training == "full" else ""
-        console.print(Text(f"{model.name}: no group of its GPUs holds the model{hint}", "yellow"))
+        console.print(Text(f"{model.name}: {why_not(sizing.workload, model)}", "yellow"))
     console.print()
     for line in notes(sizing.workload):
         console.print(Text(line, "dim"))
@@ -97,6 +106,7 @@ def size_document(sizing: Sizing) -> dict[str, Any]:
         "fits": [_fit_document(sizing, fit) for fit in sizing.fits],
         "sharing": list(sharing_advice(sizing.fits)),
         "doesNotFit": [model.name for model in sizing.without()],
+        "reasons": {model.name: why_not(sizing.workload, model) for model in sizing.without()},
         "notes": notes(workload),
     }
 

@@ -39,6 +39,16 @@ FORMS: list[tuple[str, str]] = [
     ),
     ("DriverNotFound", "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),
     ("DriverNotFound", "failed to initialize NVML: could not load NVML library"),
+    ("FabricManagerNotRunning", "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"),
+    (
+        "CacheTooSmall",
+        "ValueError: The model's max seq len (131072) is larger than the tokens that can be stored in KV cache (12345)",
+    ),
+    ("CacheTooSmall", "ValueError: No available memory for the cache blocks."),
+    ("OtherArchitecture", "standard_init_linux.go:228: exec user process caused: exec format error"),
+    ("DiskFull", "OSError: [Errno 28] No space left on device"),
+    ("NoCompiler", "AssertionError: DeepSpeed: CUDA_HOME does not exist, unable to compile CUDA op(s)"),
+    ("NoCompiler", "RuntimeError: Ninja is required to load C++ extensions"),
     ("GpuAccessLost", "Failed to initialize NVML: Unknown Error"),
     ("NoGpuVisible", "RuntimeError: No CUDA GPUs are available"),
     ("ArchitectureNotSupported", "CUDA error: no kernel image is available for execution on the device"),
@@ -254,3 +264,21 @@ def test_a_pod_without_states_of_containers_and_without_a_log_is_not_checked() -
     found = diagnosed("pod", "team/train", running("train"))
     assert found.causes == ()
     assert {"its log", "how its containers started and ended"} <= {each.check for each in found.not_run}
+
+
+def all_reduce(busbw: float, wrong: str = "0 OK") -> str:
+    return (
+        "#     size   count   type  redop  root   time  algbw  busbw #wrong   time  algbw  busbw #wrong\n"
+        f"  8589934592  2147483648  float  sum  -1  33000  260.00  {busbw}  0  33000  260.0  {busbw}  0\n"
+        f"# Out of bounds values : {wrong}\n# Avg bus bandwidth    : {busbw}\n"
+    )
+
+
+def test_the_output_of_all_reduce_perf_is_judged_as_the_smoke_test_judges_it() -> None:
+    (slow,) = causes_in(all_reduce(92.5), "log")
+    assert slow.id == "SlowAllReduce"
+    assert slow.evidence[0] == "log: 92.5 GB/s bus bandwidth at 8,192 MiB"
+    (wrong,) = causes_in(all_reduce(480.0, "3 FAILED"), "log")
+    assert wrong.id == "WrongResults"
+    good = read_log(all_reduce(480.0), "log")
+    assert good[0] == RuledOut("log", "480.0 GB/s bus bandwidth at 8,192 MiB")

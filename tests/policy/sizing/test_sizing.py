@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.data.gpus import Model, find_model, models
 from shoal.data.language_models import LanguageModel, find_language_model, language_models
-from shoal.policy.sizing.fits import Fit, fits
+from shoal.policy.sizing.fits import Fit, fits, why_not
 from shoal.policy.sizing.memory import FRAGMENTATION, memory_of
 from shoal.policy.sizing.sharing_advice import sharing_advice
 from shoal.policy.sizing.speed import token_rate
@@ -137,8 +137,11 @@ def test_sharing_is_advised_where_at_most_half_of_a_gpu_is_needed() -> None:
         "sharing in production, or by several teams",
         "sharing by one team, for throughput",
         "sharing for development",
+        "sharing for the highest density",
     ]
+    assert "time-slicing of 1g.10gb instances, 14 pods" in lines[3]
     assert "1g.10gb" in lines[0]
+    assert len(list(sharing_advice(fits(small, [gpu("L4")])))) == 3, "no instances, no density of instances"
     assert "has no MIG instance" in next(iter(sharing_advice(fits(small, [gpu("L4")]))))
     assert not list(sharing_advice(fits(ModelWorkload(model("Llama-70B"), "int4"), [gpu(A100_40)])))
 
@@ -171,3 +174,40 @@ def test_more_tokens_never_need_less_memory(workload: ModelWorkload, times: int)
     more = replace(workload, context=workload.context * times)
     assert memory_of(more).needed >= memory_of(workload).needed
     assert memory_of(replace(workload, concurrency=workload.concurrency * times)).needed >= memory_of(workload).needed
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "is_held"),
+    [
+        ("fp8", "T4", False),
+        ("fp8", A100_80, False),
+        ("fp8", "L4", True),
+        ("fp8", "RTXPRO4500-BSE", True),
+        ("bf16", "T4", False),
+        ("bf16", "T4G", False),
+        ("bf16", "V100-SXM2-32GB", False),
+        ("bf16", "A10", True),
+        ("int8", "T4", True),
+        ("fp16", "T4G", True),
+        ("fp8", "MI300X", True),
+        ("bf16", "RadeonProV520", False),
+    ],
+)
+def test_a_gpu_holds_only_formats_that_it_computes_with(dtype: str, name: str, is_held: bool) -> None:
+    workload = ModelWorkload(model("Llama-3.2-1B"), dtype, context=512)
+    assert bool(fits(workload, [gpu(name)])) is is_held
+    if not is_held:
+        assert why_not(workload, gpu(name)).startswith(f"it does not compute in {dtype}; --dtype ")
+
+
+def test_a_tensor_group_is_not_larger_than_a_machine() -> None:
+    large = ModelWorkload(model("DeepSeek-V3"), "fp8")
+    assert not [fit.gpu.name for fit in fits(large, models()) if fit.gpu.name.startswith("T4")]
+    t4g = whole(ModelWorkload(model("Llama-70B"), "int4", context=4096), "T4G")
+    assert t4g is not None
+    assert (t4g.tensor, t4g.pipeline) == (2, 2), "the largest machine with T4G has two"
+    llama = ModelWorkload(model("Llama-70B"), "fp16", context=4096)
+    (here,) = (fit for fit in fits(llama, [gpu(A100_40)], {A100_40: 2}) if not fit.profile)
+    assert (here.tensor, here.pipeline) == (2, 2), "the nodes of the cluster have two"
+    assert (unknown := whole(llama, "A30")) is not None
+    assert unknown.tensor == 8, "servers with other GPUs have up to eight"

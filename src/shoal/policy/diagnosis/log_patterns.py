@@ -51,6 +51,20 @@ PATTERNS: tuple[LogPattern, ...] = (
         ("shoal size MODEL --train full", "kubectl exec POD -- nvidia-smi"),
     ),
     LogPattern(
+        "CacheTooSmall",
+        "memory",
+        (
+            ("max seq len", "kv cache"),
+            ("max_model_len", "kv cache"),
+            ("no available memory for the cache blocks",),
+            ("kv cache is needed, which is larger than the available",),
+        ),
+        "the memory that the weights leave free does not hold the cache of keys and values of the longest request",
+        "start the server with a smaller --max-model-len, or with more memory: larger GPUs, more of them"
+        " (--tensor-parallel-size), quantized weights, a higher --gpu-memory-utilization on a GPU that is not shared",
+        ("shoal size MODEL --context TOKENS --concurrency 1",),
+    ),
+    LogPattern(
         "SharedMemoryTooSmall",
         "shared memory",
         (
@@ -176,6 +190,23 @@ PATTERNS: tuple[LogPattern, ...] = (
         ("kubectl get pods -A -l app=nvidia-driver-daemonset -o wide",),
     ),
     LogPattern(
+        "FabricManagerNotRunning",
+        "driver",
+        (
+            ("error 802: system not yet initialized",),
+            ("cuda_error_system_not_ready",),
+            ("cudaerrorsystemnotready",),
+            ("system not yet initialized",),
+        ),
+        "the GPUs wait for the fabric manager: on machines with NVSwitch CUDA starts only once it has set up NVLink",
+        "start nvidia-fabricmanager on the node, in the version of the driver, and see why it ended: journalctl -u"
+        " nvidia-fabricmanager",
+        (
+            "kubectl debug node/NODE -it --image=ubuntu -- chroot /host systemctl status nvidia-fabricmanager",
+            "kubectl exec POD -- nvidia-smi -q -d FABRIC",
+        ),
+    ),
+    LogPattern(
         "GpuAccessLost",
         "driver",
         (("failed to initialize nvml: unknown error",),),
@@ -231,6 +262,24 @@ PATTERNS: tuple[LogPattern, ...] = (
         "the image cannot be pulled",
         "check the name and the tag, and that imagePullSecrets has access to the registry",
         ("kubectl describe pod POD",),
+    ),
+    LogPattern(
+        "OtherArchitecture",
+        "image",
+        (("exec format error",),),
+        "the image is of another processor architecture than the node, or its first program is a script without #!",
+        "use an image for the architecture of the node (kubernetes.io/arch), or select nodes of that of the image",
+        ("kubectl get nodes -L kubernetes.io/arch", "kubectl describe pod POD"),
+    ),
+    LogPattern(
+        "DiskFull",
+        "program",
+        (("no space left on device",), ("disk quota exceeded",)),
+        "a file system is full: the volume that the program writes to, or the disk of the node",
+        "write checkpoints and caches (HF_HOME, TMPDIR) to a volume with enough space, delete old ones, or enlarge the"
+        " claim",
+        ("kubectl exec POD -- df -h", "kubectl get pvc"),
+        without=(SHARED_MEMORY, "shared memory", "shm"),
     ),
     LogPattern(
         "ContainerOutOfMemory",
@@ -294,6 +343,20 @@ PATTERNS: tuple[LogPattern, ...] = (
         ),
         "the launcher of DeepSpeed cannot start its workers, or one of them has failed",
         "give a hostfile and password-less ssh, or start each pod with torchrun, which needs neither",
+    ),
+    LogPattern(
+        "NoCompiler",
+        "launch",
+        (
+            ("cuda_home does not exist",),
+            ("cuda_home environment variable is not set",),
+            ("ninja is required to load c++ extensions",),
+            ("missingcudaexception",),
+            ("error building extension",),
+        ),
+        "the program compiles CUDA code when it starts, and the image lacks the compiler, its headers or Ninja",
+        "use a devel image with nvcc and ninja, or an image in which they are compiled (DS_BUILD_OPS=1 for DeepSpeed)",
+        ("kubectl exec POD -- ds_report",),
     ),
     LogPattern(
         "MpiStartFailed",

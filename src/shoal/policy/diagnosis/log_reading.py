@@ -12,10 +12,18 @@ from shoal.devices.xids import is_known, xid_of
 from shoal.policy.diagnosis.cluster_facts import text_of
 from shoal.policy.diagnosis.log_patterns import PATTERNS, LogPattern
 from shoal.policy.diagnosis.verdicts import FoundCause, RuledOut, Verdict, shell_command
+from shoal.policy.readiness.all_reduce import all_reduce_outcome
 
 _MOST_LINE = 4096
 _MOST_LINES = 3
 """That are shown for each cause."""
+NVLINK_GB_S = 300.0
+"""Bus bandwidth that GPUs with NVLink reach."""
+_BANDWIDTH = "busbw"
+_SLOW = (
+    "all_reduce_perf is slower than GPUs with NVLink are: below 200 GB/s the network or NVLink is misconfigured; GPUs"
+    " that are connected by PCIe alone do not reach more"
+)
 _XID_MARK = "nvrm: xid"
 _ROW_REMAPPED = 63
 _REMAPPED = "reset the GPU when it is idle, to activate the remapped row of memory; if it occurs again, replace the GPU"
@@ -34,6 +42,9 @@ def read_log(text: str, subject: str) -> list[Verdict]:
     found = causes_in(text, subject)
     if found:
         return list(found)
+    test = all_reduce_outcome(text, NVLINK_GB_S, subject)
+    if test.state == "pass":
+        return [RuledOut(subject, each.removeprefix(f"{subject}: ")) for each in test.evidence]
     return [RuledOut(subject, "the log contains no known message of CUDA, NCCL, drivers, images or launchers")]
 
 
@@ -61,7 +72,18 @@ def causes_in(text: str, subject: str) -> list[FoundCause]:
             FoundCause(pattern.id, subject, pattern.what, pattern.fix, _shown(lines[pattern.id]), pattern.commands)
             for pattern in kept
         ),
+        *_all_reduce(text, subject),
     ]
+
+
+def _all_reduce(text: str, subject: str) -> Iterator[FoundCause]:
+    """What `shoal check --smoke all-reduce` finds in the output of all_reduce_perf."""
+    test = all_reduce_outcome(text, NVLINK_GB_S, subject) if _BANDWIDTH in text else None
+    if test is not None and test.state == "fail":
+        is_wrong = any("FAILED" in each for each in test.evidence)
+        name = "WrongResults" if is_wrong else "SlowAllReduce"
+        what = "all_reduce_perf has wrong results" if is_wrong else _SLOW
+        yield FoundCause(name, subject, what, test.fix, test.evidence, test.commands)
 
 
 def logged_xid(line: str) -> int | None:

@@ -11,12 +11,12 @@ from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.config_map_data import configurations
 from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys, strings
-from shoal.policy.gpu_metrics import METRICS
+from shoal.policy.gpu_metrics import METRICS, SERVER_METRICS
 from shoal.policy.kinds import AUTOSCALER, CONFIG_MAP, MISPLACED_SCALED_OBJECT, NODE_POOL, SCALED_OBJECT, GroupKind
 from shoal.policy.object_set import is_advised, kind_of
 from shoal.units.numbers import whole_of
 
-_RENAMED = {"vllm_num_requests_running": "vllm:num_requests_running", **METRICS}
+_RENAMED = {**SERVER_METRICS, **METRICS}
 _KEDA, _KARPENTER = "keda.sh", "karpenter.sh/v1"
 _EXPANDER = "cluster-autoscaler-priority-expander"
 _UNDERUTILIZED = "WhenUnderutilized"

@@ -11,6 +11,7 @@ from shoal.policy.declarations import Change, CheckOptions, PodCheck, Policy, Ru
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.gpu_pods import FRACTION, MEMORY, all_containers, has_devices
 from shoal.policy.kinds import WITH_PODS
+from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import GPU, PodTemplateView, gpus_of, pod_templates
 
 VISIBLE: Final = (
@@ -59,6 +60,7 @@ _NO_RUNTIME_CLASS: Final = (
     f" || {_HAS_PART}"
     f" || variables.containers.all(c, c.?env.orValue([]).exists(e, {_IS_VARIABLE} && {_HIDES}))"
 )
+_NODE_NAMESPACES: Final = ("-system", "gpu-operator")
 _NO_PRIVILEGE: Final = "variables.containers.all(c, !c.?securityContext.?privileged.orValue(false))"
 
 
@@ -191,6 +193,16 @@ def privileged_containers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             if dig(container, "securityContext", "privileged") is True:
                 where = f"{path}.securityContext.privileged"
                 yield Advice("PrivilegedContainer", where, PRIVILEGED, _REMOVED)
+
+
+@check(also={"PrivilegedContainer": "a container is privileged"}, options=CheckOptions(in_files=True))
+def privileged_in_files(obj: Obj, context: RuleContext) -> Iterator[Advice]:
+    """What admission would refuse. DaemonSets, components of nodes and their namespaces usually need the privilege."""
+    namespace = str(dig(obj, "metadata", "namespace") or "")
+    if kind_of(obj) not in WITH_PODS or namespace.endswith(_NODE_NAMESPACES):
+        return
+    if not any(_is_component(template) for template in pod_templates(obj)):
+        yield from privileged_containers(obj, context)
 
 
 @check(

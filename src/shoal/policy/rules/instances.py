@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from shoal.data.mig import RESOURCE_PREFIX, layouts
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, string_keys
 from shoal.policy.kinds import CLUSTER_POLICY, POD_CREATORS, WITH_PODS
-from shoal.policy.pod_templates import GPU, command_words, gpus_of, pod_templates
-from shoal.policy.sizing.number_formats import bytes_in_name
+from shoal.policy.named_models import named_model
+from shoal.policy.pod_templates import GPU, gpus_of, pod_templates
 from shoal.units.numbers import whole_of
 
 _STRATEGY = "nvidia.com/mig.strategy"
 _SHARING, _REPLICAS = "nvidia.com/gpu.sharing-strategy", "nvidia.com/gpu.replicas"
 _PRODUCT, _MEMORY_MIB = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 _MIB, _GB = 2**20, 10**9
-_SIZE = re.compile(r"(?<![A-Za-z0-9.])([0-9]{1,4}(?:\.[0-9]{1,2})?)[bB](?![A-Za-z0-9])")
 _MEMORY = re.compile(r"\.([0-9]+)gb")
 
 
@@ -93,7 +91,7 @@ def _under_single(here: str, name: str, context: RuleContext) -> Iterator[Advice
 
 def _model(here: str, name: str, container: Obj) -> Iterator[Advice]:
     """A process uses one instance, however many the container requests."""
-    model, memory = _model_of(container), _MEMORY.search(name)
+    model, memory = named_model(container), _MEMORY.search(name)
     if model is not None and memory is not None and model.weights_gb > int(memory[1]):
         yield Advice(
             "ModelTooLarge",
@@ -101,23 +99,6 @@ def _model(here: str, name: str, container: Obj) -> Iterator[Advice]:
             f"{model}, and the instance {memory[1]} GB; instances cannot be combined for one process",
             _larger(name, model.weights_gb),
         )
-
-
-class _Model(NamedTuple):
-    billions: str
-    weights_gb: float
-
-    def __str__(self) -> str:
-        return f"the model has {self.billions} billion parameters, about {self.weights_gb:g} GB"
-
-
-def _model_of(container: Obj) -> _Model | None:
-    """The model whose name in the command says how many parameters it has."""
-    words = [word for word in command_words(container) if "/" in word or "model" in word]
-    found = next((match for word in words if (match := _SIZE.search(word))), None)
-    if found is None:
-        return None
-    return _Model(found[1], float(found[1]) * bytes_in_name(found.string))
 
 
 @check(
@@ -163,7 +144,7 @@ def shared_models(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     """Time-slicing divides the time of a GPU and not its memory."""
     for template in pod_templates(obj):
         for path, container in template.containers():
-            model = _model_of(container) if gpus_of(container) else None
+            model = named_model(container) if gpus_of(container) else None
             shares = _shares(context) if model is not None else []
             if model is not None and shares and all(count * model.weights_gb > memory for count, memory in shares):
                 replicas, memory = max(shares, key=lambda share: share[1] / share[0])

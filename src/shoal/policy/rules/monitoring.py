@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps
-from shoal.policy.gpu_metrics import GAUGES, METRICS, RATIOS
+from shoal.policy.gpu_metrics import GAUGES, METRICS, RATIOS, SERVER_METRICS
 from shoal.policy.kinds import PROMETHEUS_RULE
-from shoal.policy.promql_tokens import Word, promql_tokens, promql_words, texts
+from shoal.policy.promql_tokens import Word, bracket_fault, promql_words, texts
 from shoal.units.numbers import whole_of
 
 _XID_METRIC = "DCGM_FI_DEV_XID_ERRORS"
 _USED, _FREE, _TRAFFIC = "fb_used", "fb_free", "nvlink_bandwidth_total"
+_NAMES = {**METRICS, **SERVER_METRICS}
 _RATES = ("rate", "irate", "increase")
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _DURATION = re.compile(r"0|(?:\d+y)?(?:\d+w)?(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+s)?(?:\d+ms)?", re.ASCII)
 _LONGEST_NUMBER, _LONGEST_WINDOW = 12, 12
 
@@ -126,20 +126,9 @@ def prometheus_rules(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             expression = each.get("expr")
             yield from _durations(f"spec.groups[{row}].rules[{at}]", each)
             if isinstance(expression, str):
-                yield from _brackets(f"spec.groups[{row}].rules[{at}].expr", expression)
+                if fault := bracket_fault(expression):
+                    yield Advice("InvalidExpression", f"spec.groups[{row}].rules[{at}].expr", *fault)
                 yield from _expression(f"spec.groups[{row}].rules[{at}].expr", expression)
-
-
-def _brackets(here: str, text: str) -> Iterator[Advice]:
-    opened: list[str] = []
-    for part in promql_tokens(text):
-        if part in _CLOSING:
-            opened.append(_CLOSING[part])
-        elif part in _CLOSING.values() and (not opened or opened.pop() != part):
-            yield Advice("InvalidExpression", here, f"{part} closes nothing", "correct the brackets")
-            return
-    if opened:
-        yield Advice("InvalidExpression", here, f"{opened[-1]} is missing", "close the brackets")
 
 
 def _durations(here: str, rule: Obj) -> Iterator[Advice]:
@@ -167,9 +156,9 @@ def _expression(here: str, text: str) -> Iterator[Advice]:
 
 
 def _old_names(here: str, words: Sequence[Word]) -> Iterator[Advice]:
-    old = list(dict.fromkeys(word.text for word in words if word.text in METRICS))
+    old = list(dict.fromkeys(word.text for word in words if word.text in _NAMES))
     if old:
-        names = ", ".join(f"{METRICS[name]} for {name}" for name in old)
+        names = ", ".join(f"{_NAMES[name]} for {name}" for name in old)
         note = "; the ratio is from 0 to 1, not a percentage" if RATIOS & set(old) else ""
         what = f"current exporters have no {' and no '.join(old)}: the expression has no result"
         yield Advice("OldMetricName", here, what, f"write {names}{note}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -85,7 +86,8 @@ def usual_omissions(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         for path, container in template.containers():
             words = " ".join(command_words(container))
             mounts = {str(each.get("mountPath")) for each in maps(container.get("volumeMounts"))}
-            if gpus_of(container) > 1 and any(each in words for each in _LOADERS) and _SHM not in mounts:
+            has_processes = gpus_of(container) > 1 and any(each in words for each in _LOADERS)
+            if (has_processes or _WORKERS.search(words)) and _SHM not in mounts:
                 what = "several processes without an emptyDir at /dev/shm: data loaders and NCCL end with a bus error"
                 fix = "mount an emptyDir with medium: Memory at /dev/shm"
                 yield Advice("SmallSharedMemory", f"{path}.volumeMounts", what, fix)
@@ -96,6 +98,10 @@ def usual_omissions(obj: Obj, _: RuleContext) -> Iterator[Advice]:
             if image.endswith(":latest") or (image and ":" not in image.rpartition("/")[2] and "@" not in image):
                 what = f"{image} can be another image tomorrow, so runs cannot be repeated"
                 yield Advice("UnpinnedImage", f"{path}.image", what, "name a version or a digest")
+
+
+_WORKERS = re.compile(r"num[_-]workers[ =]{1,3}[1-9]", re.ASCII)
+"""Worker processes of a DataLoader, as an option or in a script within the command."""
 
 
 def _has_memory(container: Obj) -> bool:

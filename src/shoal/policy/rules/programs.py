@@ -29,6 +29,7 @@ _FRAMEWORKS: Final = (
 """They write checkpoints themselves, or are configured to."""
 _DRIVERS: Final = ("cuda-drivers", "nvidia-driver-", "nvidia-headless-")
 _DRIVER_FILE: Final = "NVIDIA-Linux-"
+_OF_PROCESSES: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 _REMOTE: Final = ("s3://", "gs://", "az://", "abfs://", "hf://")
 
 
@@ -262,6 +263,8 @@ def script_findings(text: str) -> Iterator[ProgramFinding]:
     names = {_name(call.func) for call in calls}
     yield from _lost_work(calls, names, modules)
     aliases = _ranks(tree)
+    if "init_process_group" in names:
+        yield from _assigned(tree)
     for call in calls:
         yield from _device(call, aliases)
         yield from _group(call)
@@ -323,6 +326,30 @@ def _group(call: ast.Call) -> Iterator[ProgramFinding]:
         what = "rank and world size are fixed, so that every process takes itself for the same one"
         fix = "leave them out: torchrun and the operators set RANK and WORLD_SIZE"
         yield ProgramFinding("FixedRank", call.lineno, call.col_offset + 1, what, fix)
+
+
+def _assigned(tree: ast.Module) -> Iterator[ProgramFinding]:
+    """`os.environ["RANK"] = "0"`, unless a condition asks first whether the variable is set."""
+    asked = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and any(_is_environment(part) for part in ast.walk(node.test))
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or node in asked or not isinstance(node.value, ast.Constant):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Subscript) and _is_environment(target.value):
+                name = target.slice.value if isinstance(target.slice, ast.Constant) else None
+                if name in _OF_PROCESSES:
+                    what = f"{name} is fixed, so that every process takes itself for the same one"
+                    fix = "leave it out: torchrun and the operators set RANK, WORLD_SIZE and LOCAL_RANK"
+                    yield ProgramFinding("FixedRank", node.lineno, node.col_offset + 1, what, fix)
+
+
+def _is_environment(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "environ"
 
 
 def _remote(call: ast.Call) -> Iterator[ProgramFinding]:

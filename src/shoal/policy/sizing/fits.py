@@ -1,20 +1,23 @@
 """Which GPUs, MIG instances and groups of GPUs hold a workload, the least expensive ones first.
 
 An instance serves one process, so instances are never added up. A tensor group divides the heads of the model: its size
-divides their number, and it stays on one node. What no tensor group holds is divided into stages of a pipeline, each a
-tensor group of eight.
+divides their number, and it stays on one node, so it is not larger than the largest machine with these GPUs. What no
+tensor group holds is divided into stages of a pipeline, each the largest tensor group. A GPU that does not compute with
+the format of the weights holds nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from shoal.data.gpu_prices import usd_of_model
 from shoal.data.gpus import Model
+from shoal.data.instances import most_gpus_of
 from shoal.data.mig import Profile
 from shoal.policy.sizing.memory import Memory, memory_of
+from shoal.policy.sizing.number_formats import is_computed_by, of_same_size
 from shoal.policy.sizing.speed import TokenRate, token_rate
 from shoal.policy.sizing.workload import ModelWorkload
 
@@ -23,6 +26,8 @@ TENSOR_SIZES = (1, 2, 4, 8)
 _MOST_STAGES = 16
 _MIB = 2**20
 _LEAST_SHARE = 10
+_USUAL_MACHINE = 8
+"""GPUs of the largest servers, for models that no machine of the catalogue has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +64,26 @@ class Fit:
         return self.usd_per_hour / Decimal(self.rate.middle * 3600) * 10**6
 
 
-def fits(workload: ModelWorkload, gpus: Iterable[Model]) -> list[Fit]:
-    """Of each GPU the smallest instance and the smallest group; the least expensive first, then the name."""
-    found = [fit for gpu in gpus for fit in (_instance(workload, gpu), _group(workload, gpu)) if fit is not None]
+def fits(workload: ModelWorkload, gpus: Iterable[Model], nodes: Mapping[str, int] | None = None) -> list[Fit]:
+    """Of each GPU the smallest instance and the smallest group; the least expensive first, then the name. `nodes`: the
+    GPUs of the largest node of a cluster by model; for models that it lacks, machines of the catalogue count."""
+    able = [gpu for gpu in gpus if is_computed_by(workload.dtype, gpu)]
+    ways = ((_instance(workload, gpu), _group(workload, gpu, _machine(gpu, nodes or {}))) for gpu in able)
+    found = [fit for both in ways for fit in both if fit is not None]
     return sorted(found, key=lambda fit: (fit.usd_per_hour, fit.gpus, fit.gpu.name, fit.profile))
+
+
+def why_not(workload: ModelWorkload, gpu: Model) -> str:
+    """Why a GPU is not among the fits of a workload."""
+    if not is_computed_by(workload.dtype, gpu):
+        other = of_same_size(workload.dtype)
+        return f"it does not compute in {workload.dtype}; --dtype {other} has the same size"
+    hint = "; --train fsdp divides it among GPUs" if workload.training == "full" else ""
+    return f"no group of its GPUs holds the model{hint}"
+
+
+def _machine(gpu: Model, nodes: Mapping[str, int]) -> int:
+    return nodes.get(gpu.name) or most_gpus_of(gpu) or _USUAL_MACHINE
 
 
 def _instance(workload: ModelWorkload, gpu: Model) -> Fit | None:
@@ -91,10 +112,10 @@ def _plain(profiles: Iterable[Profile]) -> Iterator[Profile]:
     return (profile for profile in profiles if profile.name.endswith("gb") and profile.memory_mib)
 
 
-def _group(workload: ModelWorkload, gpu: Model) -> Fit | None:
+def _group(workload: ModelWorkload, gpu: Model, machine: int) -> Fit | None:
     """The smallest tensor group, else the shortest pipeline of such groups."""
     size = gpu.memory_mib() * _MIB
-    for tensor, pipeline in _shapes(workload):
+    for tensor, pipeline in _shapes(workload, machine):
         memory = memory_of(workload, tensor, pipeline)
         if memory.is_within(size):
             count = tensor * pipeline
@@ -111,11 +132,12 @@ def _group(workload: ModelWorkload, gpu: Model) -> Fit | None:
     return None
 
 
-def _shapes(workload: ModelWorkload) -> list[tuple[int, int]]:
+def _shapes(workload: ModelWorkload, machine: int) -> list[tuple[int, int]]:
     """Tensor and pipeline sizes, the smallest first. Training without sharding holds everything on each GPU."""
     if workload.training == "full":
         return [(1, 1)]
-    sizes = [size for size in TENSOR_SIZES if workload.training or workload.model.heads % size == 0]
+    divides = [size for size in TENSOR_SIZES if workload.training or workload.model.heads % size == 0]
+    sizes = [size for size in divides if size <= machine]
     stages = range(2, min(_MOST_STAGES, workload.model.layers) + 1)
     return [(size, 1) for size in sizes] + [(sizes[-1], stage) for stage in stages]
 
