@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from shoal.engine.profile import Profile
+from shoal.engine.profile import NO_PREFERENCES, Profile
 from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 
 from .case import Case
-from .volcano import configuration_of
 
 
 def profile_of(case: Case) -> Profile:
     if not case.is_kai:
-        return volcano_profile(configuration_of(case))
+        # Volcano's discipline prefers nodes by its configuration.
+        return NO_PREFERENCES
     placement = case.config.node_placement
     return kai_profile(
         gpu_spread=placement.get("gpu") == "spread",

@@ -16,12 +16,11 @@ from shoal.engine.fitter import Fitter
 from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode, fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
-from shoal.engine.queues.disciplines.volcano.discipline import Volcano
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues, kai_shards
@@ -85,7 +84,7 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
     tree = volcano_tree(documents)
     if tree is None or loaded.volcano is None:
         return
-    shares = queue_shares(loaded.volcano.opened(_with_held_pods(loaded, loaded.volcano)))
+    shares = queue_shares(loaded.volcano.opened(_with_held_pods(loaded)))
     for name, queue in sorted(tree.queues.items()):
         mine = shares[name]
         yield OtherQueue(
@@ -104,12 +103,12 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
         )
 
 
-def _with_held_pods(loaded: Loaded, volcano: Volcano) -> CycleState:
+def _with_held_pods(loaded: Loaded) -> CycleState:
     """The cluster with the pods that queues hold back, which count as requested."""
     intake = Intake(Cluster())
     for event in loaded.manifests.before_queues or loaded.manifests.events:
         intake.apply(event)
-    placement, ledger = Placement(intake.cluster, volcano_profile(volcano.configuration)), Ledger(intake.cluster)
+    placement, ledger = Placement(intake.cluster, NO_PREFERENCES), Ledger(intake.cluster)
     return CycleState(intake.cluster, placement, ledger, Fitter(placement, ledger, 0), loaded.now_s)
 
 

@@ -20,6 +20,7 @@ from shoal.engine.reasons import Code
 from shoal.sim import kai_queues, volcano_queues
 from shoal.sim.held_by_budgets import held_by_budgets
 from shoal.sim.queued_pods import GATES
+from shoal.sim.volcano_settings import is_settings
 from shoal.store.held_pods import HeldPod
 from shoal.store.manifest_cluster import ManifestCluster
 from shoal.units.numbers import whole_of
@@ -28,7 +29,7 @@ _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 def without_queue_objects(documents: Sequence[Document]) -> list[Document]:
-    """The documents that this module does not read. Jobs of Volcano with a pod group are read by that group."""
+    """The documents that readers of queues do not read. Jobs of Volcano with a pod group are read by that group."""
     grouped_jobs = {
         (group.metadata.namespace, owner.name)
         for each in documents
@@ -43,6 +44,7 @@ def without_queue_objects(documents: Sequence[Document]) -> list[Document]:
             volcano_queues.is_queue(each)
             or kai_queues.is_queue(each)
             or kai_queues.is_shard(each)
+            or is_settings(each)
             or _is_volcano_job(each, grouped_jobs)
         )
     ]

@@ -16,10 +16,8 @@ def volcano_settings(documents: Iterable[Document]) -> VolcanoConfiguration:
     """The last one that can be read, else the default. What cannot be read, and unknown names, are its warnings."""
     found, warnings = DEFAULT, list[str]()
     for document in documents:
-        value = document.value
-        data = value.raw.get("data") if isinstance(value, Unknown) and value.kind == "ConfigMap" else None
-        text = data.get(KEY) if isinstance(data, dict) else None
-        if not isinstance(text, str):
+        text = _text(document)
+        if text is None:
             continue
         where = document.where.below("data").key(KEY)
         try:
@@ -28,3 +26,15 @@ def volcano_settings(documents: Iterable[Document]) -> VolcanoConfiguration:
         except UserError as error:
             warnings.append(f"{where}: {error.what}; the last good configuration is used")
     return VolcanoConfiguration(found.actions, found.tiers, found.arguments, (*warnings, *found.warnings))
+
+
+def is_settings(document: Document) -> bool:
+    """Whether it is a ConfigMap with the configuration of Volcano's scheduler."""
+    return _text(document) is not None
+
+
+def _text(document: Document) -> str | None:
+    value = document.value
+    data = value.raw.get("data") if isinstance(value, Unknown) and value.kind == "ConfigMap" else None
+    text = data.get(KEY) if isinstance(data, dict) else None
+    return text if isinstance(text, str) else None
