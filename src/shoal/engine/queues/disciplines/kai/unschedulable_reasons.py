@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from shoal.api.groups.kai import NODE_POOL_LABEL
+from shoal.api.groups.kai import NODE_POOL_LABEL, QUEUE_LABEL
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
 POD_SCHEDULING_ERRORS, NOT_READY = "PodSchedulingErrors", "NotReady"
 NO_POOL = "NodePoolDoesNotExist"
 """A reason of Shoal: in KAI no scheduler looks at such a workload."""
+CLAIM_OF_OTHER_QUEUE = "ResourceClaimNotInQueue"
+"""A reason of Shoal: KAI has an error of the pod's filter instead."""
 _NAMES = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "memory"}
 
 WAITING_FOR_EVICTIONS = (
@@ -70,6 +72,13 @@ def pool_reason(
     theirs = f"node pool '{queue.node_pool}'" if queue.node_pool else "the node pool of the nodes without the label"
     ours = f"node pool '{pool}'" if pool else "the node pool of the nodes without the label"
     return NO_QUEUE, f"Queue '{name}' is in {theirs}, and the workload in {ours} (label {NODE_POOL_LABEL})"
+
+
+def claim_reason(claim: str, names: str, queue: str) -> tuple[str, str]:
+    """Of a workload whose pods share a claim that does not name their queue."""
+    has = f"has the label {QUEUE_LABEL}={names}" if names else f"has no label {QUEUE_LABEL}"
+    words = f"ResourceClaim '{claim}' requests GPUs and {has}: only workloads of the queue that it names may use it"
+    return CLAIM_OF_OTHER_QUEUE, f"{words}, and this one is in '{queue}'"
 
 
 def not_ready(exist: int, needs: int) -> tuple[str, str]:
