@@ -1,4 +1,4 @@
-"""A shared claim on GPUs needs the label of the queue of the pods that use it: the answer names claim, label and queue."""
+"""A shared claim on GPUs needs the label of its pods' queue: the answer names claim, label and queue."""
 
 from __future__ import annotations
 
