@@ -31,6 +31,7 @@ from shoal.sim import volcano_rounds
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.kai_queues import kai_queues, kai_shards
 from shoal.sim.kai_rounds import discipline_of, grouped
+from shoal.sim.queue_faults import queue_faults
 from shoal.sim.queue_projects import queues_of_discipline
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
@@ -142,6 +143,7 @@ def loaded_of(
     volcano = volcano_rounds.discipline_of(volcano_tree(documents), volcano_groups(documents), settings)
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     warnings += shards.shards.warnings if fairshare is not None else ()
+    warnings += [f"{document.where}: {fault}" for document, fault in queue_faults(documents)]
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
         warnings += queues.manifests.warnings

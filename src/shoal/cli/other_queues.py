@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from shoal.api.decode import Document, meta_of
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS
@@ -24,6 +26,7 @@ from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues, kai_shards
+from shoal.sim.queue_faults import queue_faults
 from shoal.sim.volcano_queues import is_queue as is_volcano
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
 from shoal.store.held_pods import HeldPod
@@ -51,7 +54,12 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
         if isinstance(hold, HeldPod) and hold.queue
     }
     waiting = Counter(queue for queue, _ in held)
-    return [*_of_volcano(source.documents, loaded, waiting), *_of_kai(source.documents, loaded, waiting)]
+    found = [*_of_volcano(source.documents, loaded, waiting), *_of_kai(source.documents, loaded, waiting)]
+    faults = {
+        (VOLCANO if is_volcano(document) else KAI, meta_of(document.value).name): fault
+        for document, fault in queue_faults(source.documents)
+    }
+    return [replace(each, fault=faults.get((each.project, each.queue), "")) for each in found]
 
 
 def other_queues_in_use(source: Source) -> list[OtherQueue]:

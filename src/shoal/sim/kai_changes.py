@@ -17,6 +17,7 @@ from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
     NO_QUEUE,
     OVER_LIMIT,
     OVER_QUOTA,
+    QUEUE_CYCLE,
     Amounts,
     UsageOf,
 )
@@ -43,6 +44,8 @@ def held_by_kai_queue(
     queue = queues.get(name)
     if pools is not None and code in (NO_POOL, NO_QUEUE) and queue is not None and queue.node_pool != job.node_pool:
         help_, changes = _other_pool(job, group, queue.node_pool, pools)
+    elif code == QUEUE_CYCLE:
+        help_ = "Give one queue of the cycle another parent, or none: `spec.parentQueue`."
     elif code == NO_QUEUE:
         help_, changes = _other_queue(queues, job, group)
     elif code == CLAIM_OF_OTHER_QUEUE and job.claim_of_other_queue is not None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from shoal.api.groups.kai import NODE_POOL_LABEL, QUEUE_LABEL
+from shoal.api.groups.queue_parents import cycle_above, cycle_words
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 
 NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreemptibleOverQuota"
 POD_SCHEDULING_ERRORS, NOT_READY = "PodSchedulingErrors", "NotReady"
 NO_POOL = "NodePoolDoesNotExist"
 """A reason of Shoal: in KAI no scheduler looks at such a workload."""
+QUEUE_CYCLE = "QueueCycle"
+"""A reason of Shoal: KAI does not look at workloads of such queues, and says nothing."""
 CLAIM_OF_OTHER_QUEUE = "ResourceClaimNotInQueue"
 """A reason of Shoal: KAI has an error of the pod's filter instead."""
 _NAMES = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "memory"}
@@ -30,6 +33,8 @@ def unschedulable_reason(
 ) -> tuple[str, str]:
     """Returns the reason and the message."""
     path = list(path_to_root(queues, name))
+    if cycle := parent_cycle(queues, name):
+        return QUEUE_CYCLE, f"Queue '{name}' has no top queue: the parents form the cycle {cycle_words(cycle)}"
     if not path or (path[-1].spec.parent_queue and path[-1].spec.parent_queue not in queues):
         missing = name if not path else path[-1].spec.parent_queue
         return NO_QUEUE, f"Queue '{missing}' does not exist"
@@ -52,6 +57,11 @@ def unschedulable_reason(
         POD_SCHEDULING_ERRORS,
         "Resources were not found for it: nothing can be reclaimed for it, or its pods fit on no node",
     )
+
+
+def parent_cycle(queues: Mapping[str, Queue], name: str) -> tuple[str, ...]:
+    """The cycle in which the ancestors of a queue end; empty if they end elsewhere."""
+    return cycle_above(name, lambda each: queues[each].spec.parent_queue if each in queues else "")
 
 
 def pool_reason(

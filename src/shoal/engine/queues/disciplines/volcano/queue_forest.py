@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from shoal.api.groups.queue_parents import cycle_above, cycle_words
 from shoal.api.resources import CPU, MEMORY
 from shoal.engine.device_demand import FULL_MILLI
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
@@ -129,6 +130,8 @@ class QueueForest:
         queue = self.queues.get(name)
         if queue is None:
             return f"queue {name} does not exist"
+        if cycle := cycle_above(name, self._known_parent):
+            return f"queue {name} has no way to the root: parents form the cycle {cycle_words(cycle)}"
         if not self.is_leaf(name):
             below = ", ".join(sorted(each.name for each in self.children(name)))
             return f"queue {name} has child queues ({below}); only leaf queues take jobs"
@@ -138,9 +141,10 @@ class QueueForest:
                 return "" if each == ROOT_QUEUE else f"queue {each}, an ancestor of queue {name}, does not exist"
             if not above.is_open:
                 return f"queue {each} is not open"
-        if self.path(name)[-1] != ROOT_QUEUE:
-            return f"queue {name} is its own ancestor"
         return ""
+
+    def _known_parent(self, name: str) -> str:
+        return self.parent_of(name) if name in self.queues else ""
 
     def distance(self, one: str, other: str) -> int:
         """How many levels above the first queue the nearest common ancestor is."""
