@@ -25,7 +25,6 @@ from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
 from shoal.engine.queues.disciplines.volcano.session_facts import SessionFacts
 
 Mark = tuple[int, int, int]
-Load = Mapping[str, Mapping[str, float]]
 
 
 class VolcanoFacts(msgspec.Struct, frozen=True):
@@ -33,8 +32,6 @@ class VolcanoFacts(msgspec.Struct, frozen=True):
 
     forest: QueueForest
     jobs: Mapping[str, JobFacts]
-    node_load: Load = {}
-    """Measured load of nodes in percent, by node and resource, for the plugin `usage`."""
 
 
 class Session(Hooks):
@@ -47,7 +44,6 @@ class Session(Hooks):
         self.state = state
         self.cluster = state.cluster
         self.forest = facts.forest
-        self.node_load = facts.node_load
         self.configuration = configuration
         self.memory = memory
         self.jobs: dict[str, JobState] = {}
