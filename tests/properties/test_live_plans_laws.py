@@ -206,6 +206,8 @@ async def _divide(cluster: SmallCluster, draw: random.Random) -> None:
     big = {"metadata": {"labels": {NODE_POOL_LABEL: "big"}}}
     for name, value in (("default", ""), ("big", "big")):
         spec: dict[str, Any] = {"partitionLabelValue": value, "queueDepthPerAction": {"allocate": draw.randint(1, 4)}}
+        if draw.random() < 0.5:
+            spec["placementStrategy"] = {"gpu": draw.choice(("binpack", "spread"))}
         await cluster.create(KAI_SHARDS, {"metadata": {"name": name}, "spec": spec})
     await cluster.patch(NODES, "n2", big)
     await cluster.patch(KAI_QUEUES, "c", big)

@@ -22,7 +22,6 @@ from shoal.engine.kube_profile import KubeProfiles
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES, Builder
-from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
 from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.proof import Proof
@@ -162,8 +161,7 @@ def loaded_of(
     warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
-    others = named_preferences() if any((shards.shards.pools or {}).values()) else {}
-    placement = Placement(intake.cluster, builder(intake.cluster, mix), others)
+    placement = Placement(intake.cluster, builder(intake.cluster, mix))
     return Loaded(manifests, intake, placement, now_s, queued, fairshare, volcano, warnings)
 
 

@@ -1,4 +1,4 @@
-"""Volcano's pods go to the nodes that the configuration of Volcano's scheduler prefers, whatever places other pods."""
+"""Volcano's and KAI's pods go to the nodes that their schedulers prefer, whatever places other pods."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from build.fair_share import FairWorld
+from build.fair_share import queue as kai_queue
 from build.volcano_worlds import World, plugin, queue
 from shoal.engine.asks import Ask
 from shoal.engine.cycle import STEPS, cycle
@@ -14,6 +16,8 @@ from shoal.engine.events import PodArrived
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES, profile_named
+from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
+from shoal.engine.queues.disciplines.kai.node_preferences import preferences_name
 from shoal.engine.queues.disciplines.volcano.configuration import PluginOption, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
@@ -95,3 +99,21 @@ def test_pods_of_no_queue_keep_the_profile_of_the_cycle() -> None:
         return next(place.node for place in plan.placed if place.pod == "alone")
 
     assert alone(with_discipline=True) == alone(with_discipline=False) == _LOADED
+
+
+KAI_CASES = {
+    "packed by default": ("", "n1"),
+    "packed by a strategy": (preferences_name(gpu_spread=False, cpu_spread=False, shares_spread=False), "n1"),
+    "spread by a strategy": (preferences_name(gpu_spread=True, cpu_spread=False, shares_spread=False), "n0"),
+}
+
+
+@pytest.mark.parametrize("policy", [DEFAULT_POLICY, "BestFit", "Random"])
+@pytest.mark.parametrize(("preferences", "node"), KAI_CASES.values(), ids=KAI_CASES)
+def test_kais_strategy_chooses_the_node(preferences: str, node: str, policy: str) -> None:
+    world = FairWorld([8, 8], kai_queue("q", quota=8))
+    world.job("old", "q", 4, on=["n1"]).job("new", "q", 1)
+    discipline = Fairshare([kai_queue("q", quota=8)], preferences=preferences)
+    placement = Placement(world.cluster, POLICIES[policy](world.cluster, PodMix()))
+    plan = cycle(world.cluster, placement, now_s=0, seed=0, steps=(*discipline.steps(), *STEPS))
+    assert [place.node for place in plan.placed] == [node]
