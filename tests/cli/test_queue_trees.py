@@ -101,3 +101,13 @@ def test_a_quota_up_to_the_parents_and_an_unlimited_one_are_in_order(
     path = as_file(tmp_path, node("n", 8), kai_queue("p", "", 2), kai_queue("c", "p", quota))
     assert main(["queue", "-f", path]) == 0
     assert "above" not in capsys.readouterr().out
+
+
+def test_a_preemption_policy_that_does_not_exist_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    queues = [volcano_queue("good", preemptionPolicy="bestFit"), volcano_queue("bad", preemptionPolicy="worstFit")]
+    assert main(["queue", "-f", as_file(tmp_path, node("n", 8), *queues)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "bad: spec.preemptionPolicy: worstFit is none of priority, FIFO, bestFit: priority is used" in text.replace(
+        '"', ""
+    )
+    assert "good:" not in text

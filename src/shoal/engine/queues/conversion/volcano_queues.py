@@ -33,6 +33,12 @@ def from_volcano(queues: Iterable[Queue]) -> Queues:
             continue
         if queue.status.state not in ("", "Open", "Closed", "Closing"):
             losses.append(f"queue {queue.name}: state {queue.status.state} is left out")
+        for field, value in (
+            ("preemptable", queue.spec.preemptable),
+            ("preemptionPolicy", queue.spec.preemption_policy),
+        ):
+            if value not in (None, "", True):
+                losses.append(f"queue {queue.name}: {field}, an extension of Shoal, is left out")
         found.append(
             NeutralQueue(
                 queue.name,

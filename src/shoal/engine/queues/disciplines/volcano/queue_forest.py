@@ -18,6 +18,8 @@ from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, Queue
 
 _PLAIN = (CPU, MEMORY)
 """A capability of 0 of these is no limit, as in Volcano."""
+PRIORITY, FIFO, BEST_FIT = POLICIES = ("priority", "FIFO", "bestFit")
+"""Which pods of a queue go first: of the least important job; of the youngest job; one that suffices alone."""
 
 
 class VolcanoQueue(msgspec.Struct, frozen=True):
@@ -34,6 +36,10 @@ class VolcanoQueue(msgspec.Struct, frozen=True):
     is_open: bool = True
     created_s: float = 0.0
     dequeue_strategy: str = ""
+    is_preemptable: bool = True
+    """Whether pods of the queue may be evicted or moved at all."""
+    victims: str = PRIORITY
+    """Which of its pods go first: PRIORITY, FIFO or BEST_FIT."""
 
 
 def scheduler_queue(queue: Queue) -> VolcanoQueue:
@@ -54,7 +60,14 @@ def scheduler_queue(queue: Queue) -> VolcanoQueue:
         queue.is_open,
         queue.metadata.created_s,
         queue.spec.dequeue_strategy,
+        queue.spec.preemptable is not False,
+        preemption_policy(queue.spec.preemption_policy) or PRIORITY,
     )
+
+
+def preemption_policy(text: str) -> str:
+    """The policy as it is named here; PRIORITY if none is named, empty for a word that is no policy."""
+    return next((policy for policy in POLICIES if policy.lower() == text.lower()), "") if text else PRIORITY
 
 
 def engine_amounts(amounts: Mapping[str, int]) -> dict[str, int]:
@@ -80,6 +93,8 @@ class QueueForest:
         self._places: dict[str, int] = {}
         self._refusals: dict[str, str] = {}
         self.declares_quota = any(queue.deserved or queue.guarantee for queue in self.queues.values())
+        self.protected = frozenset(queue.name for queue in self.queues.values() if not queue.is_preemptable)
+        """The queues of which no pod is evicted or moved."""
         self.is_tree = any(parent != ROOT_QUEUE for parent in self._children)
         """Whether queues have parents other than the root."""
 

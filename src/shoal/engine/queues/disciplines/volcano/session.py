@@ -52,7 +52,7 @@ class Session(Hooks):
         self.refusals: dict[str, str] = {}
         """Job -> why the session did not start what it lacks."""
         self._log: list[tuple[str, JobState, PodOfJob]] = []
-        reader = SessionFacts(self.cluster)
+        reader = SessionFacts(self.cluster, self.forest.protected)
         for name, job_facts in facts.jobs.items():
             gang = self.cluster.gangs.find(name)
             if gang is not None:

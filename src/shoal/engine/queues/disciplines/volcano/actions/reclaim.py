@@ -89,7 +89,7 @@ class _Reclaim:
             if not session.reclaimable(claimant, candidates):
                 # The order decides which pods are above a minimum or a share, not whether any is.
                 continue
-            ordered = session.in_victim_order(candidates, queue)
+            ordered = session.in_victim_order(candidates, queue, claimant)
             victims = session.within_budgets(session.reclaimable(claimant, ordered))
             mark = self._view.mark()
             if victims and free_row(self._view, claimant, row, victims):
