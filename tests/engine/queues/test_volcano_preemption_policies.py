@@ -48,8 +48,7 @@ def test_the_policy_of_the_victims_queue_orders_the_victims_of_reclaim(policy: s
 
 
 def test_best_fit_takes_the_node_on_which_the_fewest_pods_go() -> None:
-    nodes = {"n1": {"cpu": 4}, "n2": {"cpu": 4}}
-    made = World([queue("q", victims="bestFit")], nodes, (_PLUGINS,))
+    made = World([queue("q", victims="bestFit")], {"n1": {"cpu": 4}, "n2": {"cpu": 4}}, (_PLUGINS,))
     made.job("a", "q", "n1:2", priority=0).job("b", "q", "n1:2", priority=0).job("c", "q", "n2:4", priority=1)
     found = made.job("new", "q", ":4", priority=9).run("preempt")
     assert (found.evicted, found.promised) == ({"c-0"}, {"new-0"})
