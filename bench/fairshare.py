@@ -21,9 +21,9 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
 from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
-from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile
 
 _GPU = 1000
 
@@ -32,7 +32,7 @@ class _World:
     def __init__(self, nodes: int, queues: Sequence[FairQueue], actions: Sequence[str]) -> None:
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
-        self.placement = Placement(self.cluster, kai_profile())
+        self.placement = Placement(self.cluster, NO_PREFERENCES)
         self.discipline = Fairshare(queues, actions=actions)
         self.jobs = 0
         amounts = {"cpu": 128_000, "memory": 1 << 40, "pods": 250}

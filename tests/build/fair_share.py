@@ -14,10 +14,10 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
 from shoal.engine.queues.disciplines.kai.fairshare import DEFAULT_ACTIONS, Fairshare
-from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile
 
 GPU = 1000
 NOW_S = 10_000.0
@@ -46,7 +46,7 @@ class FairWorld:
     def __init__(self, nodes: Sequence[int], *queues: FairQueue, settings: FairshareSettings | None = None) -> None:
         self.cluster = Cluster()
         self.intake = Intake(self.cluster)
-        self.placement = Placement(self.cluster, kai_profile())
+        self.placement = Placement(self.cluster, NO_PREFERENCES)
         self.discipline = Fairshare(queues, settings or FairshareSettings(stale_grace_s=-1))
         self.now_s = NOW_S
         for at, gpus in enumerate(nodes):

@@ -30,7 +30,6 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import DEFAULT_POLICY, profile_named
-from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
 from shoal.store.watched.cluster import WatchSettings
 from shoal.wiring.scheduling_loop import new_scheduling_loop
 
@@ -80,7 +79,7 @@ class LiveScheduler:
 
 
 def _placement(cluster: Cluster) -> Placement:
-    return Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()), named_preferences())
+    return Placement(cluster, profile_named(DEFAULT_POLICY, cluster, PodMix()))
 
 
 def start_scheduler(

@@ -19,11 +19,11 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.pod_identity import PodIdentity, PodLabels
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.volcano.amounts import GPU
 from shoal.engine.queues.disciplines.volcano.configuration import PluginOption, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.jobs import JobFacts
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest, VolcanoQueue
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
@@ -136,7 +136,7 @@ class World:
             facts = VolcanoFacts(QueueForest(self.queues), self.jobs, ungrouped=self.ungrouped)
             self.discipline = Volcano(lambda: facts, configuration)
         self.discipline.configure(configuration)
-        placement = Placement(self.cluster, volcano_profile(configuration))
+        placement = Placement(self.cluster, NO_PREFERENCES)
         plan = cycle(self.cluster, placement, now_s=now_s, seed=0, steps=self.discipline.steps())
         assert self.discipline.session is not None
         return Outcome(plan, self.discipline.session)

@@ -11,7 +11,7 @@ from shoal.engine.device_notation import layout_of_node
 from shoal.engine.events import NodeFacts, NodeSeen
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
-from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.units.errors import Where
 
 STRATEGY = {"nvidia.com/mig.strategy": "single"}
@@ -24,7 +24,7 @@ def is_placed(labels: dict[str, str], ask: Ask, **more: int) -> bool:
     amounts = {"cpu": 8000, "memory": 1 << 30, "pods": 10, "nvidia.com/gpu": 2}
     gpus, layout, counted = layout_of_node(labels, {}, {**amounts, **more}, Where())
     Intake(cluster).apply(NodeSeen(NodeFacts("n", counted, labels, gpus=gpus, layout=layout)))
-    placement = Placement(cluster, kai_profile())
+    placement = Placement(cluster, NO_PREFERENCES)
     return placement.choose(cluster.charge(ask), 0) is not None
 
 

@@ -18,10 +18,10 @@ from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
 from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fair_queues import EACH, FairQueue
 from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
-from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile
 from shoal.engine.reasons import Code
 
 GPU = 1000
@@ -37,7 +37,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.intake = Intake(self.cluster)
-        self.placement = Placement(self.cluster, kai_profile())
+        self.placement = Placement(self.cluster, NO_PREFERENCES)
         self.now_s = 1000.0
 
     def run(self) -> Plan:

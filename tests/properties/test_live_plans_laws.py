@@ -25,7 +25,7 @@ from shoal.api.decode import read
 from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.cli.manifests import loaded_of, rounds_of
 from shoal.client.ecosystem_kinds import KAI_POD_GROUPS, KAI_QUEUES, KAI_SHARDS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
-from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
+from shoal.client.kind import CONFIG_MAPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Kind
 from shoal.engine.events import Event
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Evict, Nominate, Place, Plan
@@ -103,6 +103,7 @@ async def _volcano_world(scene: VolcanoScene, draw: random.Random) -> None:
         if name == "c" and draw.random() < 0.5:
             spec["parent"] = "b"
         await scene.queue(name, **spec)
+    await _configure_volcano(cluster, draw)
     free = {"n1": 4, "n2": 4}
     for at in range(draw.randint(3, 8)):
         name, count = f"g{at}", draw.randint(1, 3)
@@ -125,6 +126,20 @@ async def _volcano_world(scene: VolcanoScene, draw: random.Random) -> None:
             await scene.pod(f"{name}-{number}", name, gpus=1, **more)
 
 
+async def _configure_volcano(cluster: SmallCluster, draw: random.Random) -> None:
+    """In half of the worlds: scores that prefer empty nodes or loaded ones."""
+    if draw.random() < 0.5:
+        return
+    least, most = draw.choice(((10, 0), (0, 10)))
+    arguments = {"leastrequested.weight": least, "mostrequested.weight": most, "balancedresource.weight": 0}
+    plugins: list[dict[str, Any]] = [{"name": name} for name in ("priority", "gang", "conformance", "proportion")]
+    plugins.append({"name": "nodeorder", "arguments": arguments})
+    text = yaml.safe_dump({"actions": "enqueue, allocate, preempt, reclaim", "tiers": [{"plugins": plugins}]})
+    await cluster.create(NAMESPACES, {"metadata": {"name": "volcano-system"}})
+    body = {"metadata": {"name": "volcano-scheduler-configmap"}, "data": {"volcano-scheduler.conf": text}}
+    await cluster.create(CONFIG_MAPS, body, "volcano-system")
+
+
 @pytest.mark.parametrize("seed", seeds(12))
 def test_volcanos_queues_decide_the_same_about_manifests_and_on_a_cluster(tmp_path: Path, seed: int) -> None:
     async def story() -> None:
@@ -132,7 +147,7 @@ def test_volcanos_queues_decide_the_same_about_manifests_and_on_a_cluster(tmp_pa
             await _volcano_world(scene, random.Random(seed))
             live = scene.scheduler()
             found = await _first_plan(scene.cluster, live)
-            assert found == await _of_manifests(scene.cluster, VOLCANO_QUEUES, VOLCANO_POD_GROUPS)
+            assert found == await _of_manifests(scene.cluster, CONFIG_MAPS, VOLCANO_QUEUES, VOLCANO_POD_GROUPS)
 
     in_virtual_time(story())
 
@@ -191,6 +206,8 @@ async def _divide(cluster: SmallCluster, draw: random.Random) -> None:
     big = {"metadata": {"labels": {NODE_POOL_LABEL: "big"}}}
     for name, value in (("default", ""), ("big", "big")):
         spec: dict[str, Any] = {"partitionLabelValue": value, "queueDepthPerAction": {"allocate": draw.randint(1, 4)}}
+        if draw.random() < 0.5:
+            spec["placementStrategy"] = {"gpu": draw.choice(("binpack", "spread"))}
         await cluster.create(KAI_SHARDS, {"metadata": {"name": name}, "spec": spec})
     await cluster.patch(NODES, "n2", big)
     await cluster.patch(KAI_QUEUES, "c", big)

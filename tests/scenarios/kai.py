@@ -7,6 +7,7 @@ from typing import Any
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
 from shoal.engine.queues.disciplines.kai.fairshare import Fairshare
+from shoal.engine.queues.disciplines.kai.node_preferences import preferences_name
 
 from .case import Case, Queue
 
@@ -18,7 +19,14 @@ _SCALES = {"gpu": 1000, "cpu": 1000, "memory": 1}
 def discipline_of(case: Case) -> Fairshare:
     """The queues of a case are listed oldest first."""
     settings = FairshareSettings(stale_grace_s=case.config.staleness_grace_seconds)
-    return Fairshare([_queue(queue) for queue in case.queues], settings, case.config.actions)
+    placement = case.config.node_placement
+    preferences = preferences_name(
+        gpu_spread=placement.get("gpu") == "spread",
+        cpu_spread=placement.get("cpu") == "spread",
+        shares_spread=case.config.gpu_placement == "spread",
+    )
+    queues = [_queue(queue) for queue in case.queues]
+    return Fairshare(queues, settings, case.config.actions, preferences=preferences)
 
 
 def _queue(queue: Queue) -> FairQueue:

@@ -11,11 +11,11 @@ from shoal.engine.events import PodArrived, PodBound, PodGone
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.plan import Plan
+from shoal.engine.profile import NO_PREFERENCES
 
 from . import kai, volcano
 from .case import Case
 from .facts import events_of
-from .profile import profile_of
 
 
 @dataclass
@@ -50,7 +50,7 @@ def decide(case: Case) -> Outcome:
     intake = Intake(cluster)
     for event in events_of(case):
         intake.apply(event)
-    placement = Placement(cluster, profile_of(case))
+    placement = Placement(cluster, NO_PREFERENCES)
     steps = steps_of(case)
     tasks = {task.name: task for job in case.jobs for task in job.tasks}
     outcome = Outcome(state={name: task.state for name, task in tasks.items()})

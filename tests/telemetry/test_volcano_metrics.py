@@ -11,8 +11,8 @@ from build.volcano_worlds import PLUGINS, World, plugin, queue
 from shoal.controllers.volcano.measured_sessions import MeasuredSessions, SessionObserver
 from shoal.engine.cycle import cycle
 from shoal.engine.placement import Placement
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.prometheus.exposition import text_of
 from shoal.prometheus.registry import Registry
@@ -52,7 +52,7 @@ class Scene:
         discipline = self.world.discipline
         assert discipline is not None
         measured = MeasuredSessions(observer, self.tick, discipline)
-        placement = Placement(self.world.cluster, volcano_profile(discipline.configuration))
+        placement = Placement(self.world.cluster, NO_PREFERENCES)
         for _ in range(cycles):
             cycle(self.world.cluster, placement, now_s=0.0, seed=0, steps=measured.steps())
             measured.done()

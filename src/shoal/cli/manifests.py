@@ -22,7 +22,6 @@ from shoal.engine.kube_profile import KubeProfiles
 from shoal.engine.placement import Placement
 from shoal.engine.pod_mix import PodMix, class_of
 from shoal.engine.profile import POLICIES, Builder
-from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
 from shoal.engine.queues.disciplines.kai.sharded_fairshare import ShardedFairshare
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.proof import Proof
@@ -31,6 +30,7 @@ from shoal.sim import volcano_rounds
 from shoal.sim.held_by_queues import hold_queued_pods, without_queue_objects
 from shoal.sim.kai_queues import kai_queues, kai_shards
 from shoal.sim.kai_rounds import discipline_of, grouped
+from shoal.sim.queue_faults import queue_faults
 from shoal.sim.queue_projects import queues_of_discipline
 from shoal.sim.queue_rounds import QueueRounds
 from shoal.sim.queued_pods import speaks_of_queues
@@ -144,6 +144,7 @@ def loaded_of(
     )
     warnings = [*manifests.warnings, *(settings.warnings if volcano is not None else ())]
     warnings += shards.shards.warnings if fairshare is not None else ()
+    warnings += [f"{document.where}: {fault}" for document, fault in queue_faults(documents)]
     if queues is not None:
         queues.manifests.settings = queues.manifests.settings if limits is None else limits(queues.manifests.settings)
         warnings += queues.manifests.warnings
@@ -162,8 +163,7 @@ def loaded_of(
     warnings += unmatched_selector_warnings(intake.cluster, manifests.waiting)
     warnings += misspelled_name_warnings(manifests.waiting, manifests.events, documents)
     mix = PodMix.of(class_of(event.ask) for event in manifests.events if isinstance(event, PodArrived | PodBound))
-    others = named_preferences() if (pools := shards.shards.pools) is not None and any(pools.profiles.values()) else {}
-    placement = Placement(intake.cluster, builder(intake.cluster, mix), others)
+    placement = Placement(intake.cluster, builder(intake.cluster, mix))
     return Loaded(manifests, intake, placement, now_s, queued, fairshare, volcano, warnings)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from shoal.api.decode import Document, meta_of
 from shoal.api.pod import Pod
 from shoal.api.resources import PODS
@@ -16,15 +18,15 @@ from shoal.engine.fitter import Fitter
 from shoal.engine.intake import Intake
 from shoal.engine.ledger import Ledger
 from shoal.engine.placement import Placement
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueNode, fair_queues
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
-from shoal.engine.queues.disciplines.volcano.discipline import Volcano
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.queue_shares import queue_shares
 from shoal.sim.kai_queues import is_queue as is_kai
 from shoal.sim.kai_queues import kai_queues, kai_shards
+from shoal.sim.queue_faults import queue_faults
 from shoal.sim.volcano_queues import is_queue as is_volcano
 from shoal.sim.volcano_queues import volcano_groups, volcano_tree
 from shoal.store.held_pods import HeldPod
@@ -52,7 +54,12 @@ def other_queues_of(source: Source) -> list[OtherQueue]:
         if isinstance(hold, HeldPod) and hold.queue
     }
     waiting = Counter(queue for queue, _ in held)
-    return [*_of_volcano(source.documents, loaded, waiting), *_of_kai(source.documents, loaded, waiting)]
+    found = [*_of_volcano(source.documents, loaded, waiting), *_of_kai(source.documents, loaded, waiting)]
+    faults = {
+        (VOLCANO if is_volcano(document) else KAI, meta_of(document.value).name): fault
+        for document, fault in queue_faults(source.documents)
+    }
+    return [replace(each, fault=faults.get((each.project, each.queue), "")) for each in found]
 
 
 def other_queues_in_use(source: Source) -> list[OtherQueue]:
@@ -85,7 +92,7 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
     tree = volcano_tree(documents)
     if tree is None or loaded.volcano is None:
         return
-    shares = queue_shares(loaded.volcano.opened(_with_held_pods(loaded, loaded.volcano)))
+    shares = queue_shares(loaded.volcano.opened(_with_held_pods(loaded)))
     for name, queue in sorted(tree.queues.items()):
         mine = shares[name]
         yield OtherQueue(
@@ -104,12 +111,12 @@ def _of_volcano(documents: Sequence[Document], loaded: Loaded, waiting: Mapping[
         )
 
 
-def _with_held_pods(loaded: Loaded, volcano: Volcano) -> CycleState:
+def _with_held_pods(loaded: Loaded) -> CycleState:
     """The cluster with the pods that queues hold back, which count as requested."""
     intake = Intake(Cluster())
     for event in loaded.manifests.before_queues or loaded.manifests.events:
         intake.apply(event)
-    placement, ledger = Placement(intake.cluster, volcano_profile(volcano.configuration)), Ledger(intake.cluster)
+    placement, ledger = Placement(intake.cluster, NO_PREFERENCES), Ledger(intake.cluster)
     return CycleState(intake.cluster, placement, ledger, Fitter(placement, ledger, 0), loaded.now_s)
 
 

@@ -53,6 +53,12 @@ class Placement:
         self._epoch = 0
         self._static_epochs: list[object] = []
 
+    def with_profile(self, profile: Profile) -> Placement:
+        """A placement over the same cluster by another profile."""
+        found = Placement(self.cluster, profile, most_keys=self._most_keys)
+        found.trees = self.trees
+        return found
+
     def shape(self, charge: Charge) -> RequestClass:
         """The shape of an ask, made on first sight."""
         shape = self._shapes.get(charge)

@@ -44,6 +44,9 @@ class Profile:
     """Drops what the scores keep of every node, for callers that decide without memory."""
 
 
+NO_PREFERENCES = Profile("None")
+"""For a cycle in which only disciplines decide that have preferences of their own."""
+
 _PREFERRED = PER_LEVEL << highest_price_level().bit_length()
 """A point of a preference outweighs any difference of prices."""
 

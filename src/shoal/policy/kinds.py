@@ -41,6 +41,7 @@ LOCAL_QUEUE = GroupKind("kueue.x-k8s.io", "LocalQueue")
 RESOURCE_FLAVOR = GroupKind("kueue.x-k8s.io", "ResourceFlavor")
 WORKLOAD_PRIORITY_CLASS = GroupKind("kueue.x-k8s.io", "WorkloadPriorityClass")
 VOLCANO_QUEUE = GroupKind("scheduling.volcano.sh", "Queue")
+KAI_QUEUE = GroupKind("scheduling.run.ai", "Queue")
 VOLCANO_POD_GROUP = GroupKind("scheduling.volcano.sh", "PodGroup")
 VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 
@@ -83,7 +84,7 @@ WITH_PODS = (POD, *POD_CREATORS)
 CLUSTER_WIDE = frozenset(
     {
         *(NODE, NAMESPACE, PRIORITY_CLASS, CLUSTER_QUEUE, RESOURCE_FLAVOR, WORKLOAD_PRIORITY_CLASS, VOLCANO_QUEUE),
-        *(NODE_POOL, NODE_CLAIM, NODE_TOPOLOGY, CLUSTER_POLICY, MISPLACED_CLUSTER_POLICY),
+        *(KAI_QUEUE, NODE_POOL, NODE_CLAIM, NODE_TOPOLOGY, CLUSTER_POLICY, MISPLACED_CLUSTER_POLICY),
     }
 )
 """Kinds without a namespace."""

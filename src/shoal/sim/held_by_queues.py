@@ -28,7 +28,7 @@ _QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 def without_queue_objects(documents: Sequence[Document]) -> list[Document]:
-    """The documents that this module does not read. Jobs of Volcano with a pod group are read by that group."""
+    """The documents that readers of queues do not read. Jobs of Volcano with a pod group are read by that group."""
     grouped_jobs = {
         (group.metadata.namespace, owner.name)
         for each in documents

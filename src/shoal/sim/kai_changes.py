@@ -13,10 +13,12 @@ from shoal.api.groups.kai import QUEUE_LABEL
 from shoal.engine.queues.disciplines.kai.node_pools import NodePools
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
+    CLAIM_OF_OTHER_QUEUE,
     NO_POOL,
     NO_QUEUE,
     OVER_LIMIT,
     OVER_QUOTA,
+    QUEUE_CYCLE,
     Amounts,
     UsageOf,
 )
@@ -44,8 +46,12 @@ def held_by_kai_queue(
     of_queue = queue.node_pool(pools.label) if pools is not None and queue is not None else job.node_pool
     if pools is not None and code in (NO_POOL, NO_QUEUE) and of_queue != job.node_pool:
         help_, changes = _other_pool(job, group, of_queue, pools)
+    elif code == QUEUE_CYCLE:
+        help_ = "Give one queue of the cycle another parent, or none: `spec.parentQueue`."
     elif code == NO_QUEUE:
         help_, changes = _other_queue(queues, job, group)
+    elif code == CLAIM_OF_OTHER_QUEUE and job.claim_of_other_queue is not None:
+        help_ = _claim_help(*job.claim_of_other_queue, name)
     elif code in (OVER_LIMIT, OVER_QUOTA):
         field = "limit" if code == OVER_LIMIT else "quota"
         short = list(_shortages(path, field, requested, usage_of, is_non_preemptible=code == OVER_QUOTA))
@@ -119,6 +125,15 @@ def _other_pool(
     path = ("metadata", "labels", pools.label)
     changes = tuple(QueueChange(kind, each, path, job.node_pool, of_queue) for each in names)
     return f"Set the label {pools.label}={of_queue} on the workload.", (changes,)
+
+
+def _claim_help(claim: str, names: str, queue: str) -> str:
+    """What to do about a claim that names another queue, or none."""
+    namespace, _, short = claim.rpartition("/")
+    command = f"kubectl label resourceclaim {short} -n {namespace} {QUEUE_LABEL}={queue}"
+    if names:
+        return f"Submit the workload to queue '{names}', or give the claim to this queue: {command} --overwrite"
+    return f"Label the claim: {command}"
 
 
 def _renamed(job: WaitingJob, group: str, queue: str) -> tuple[QueueChange, ...]:

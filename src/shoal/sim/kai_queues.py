@@ -100,7 +100,7 @@ def held_by_kai(documents: Sequence[Document], events: Sequence[Event], now_s: f
         if cycle is None or job is None or not job.is_ready:
             # A gang with missing pods waits for them, not for quota.
             continue
-        is_over = cycle.why.get(job.name) in (Code.OVER_LIMIT, Code.OVER_QUOTA)
+        is_over = cycle.why.get(job.name) in (Code.OVER_LIMIT, Code.OVER_QUOTA, Code.CLAIM_UNUSABLE)
         asks = (cycle.cluster.pending[pod].charge.ask for pod in job.waiting)
         if gang.name in cycle.jobs and (not is_over or any(_is_too_large(evidences.of(ask)) for ask in asks)):
             continue

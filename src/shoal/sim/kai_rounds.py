@@ -9,9 +9,9 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.kai.fair_facts import fair_facts
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueTree, fair_queues
-from shoal.engine.queues.disciplines.kai.node_preferences import kai_profile, named_preferences
 from shoal.engine.queues.disciplines.kai.objects import Queue
 from shoal.engine.queues.disciplines.kai.pool_members import PoolMembers
 from shoal.engine.queues.disciplines.kai.queue_members import DEFAULT_QUEUE, QueueMembers
@@ -68,6 +68,6 @@ def decided(
     for event in grouped(queues, events, shards):
         intake.apply(event)
     before = fair_facts(intake.cluster, discipline.queues).tree
-    placement = Placement(intake.cluster, kai_profile(), named_preferences())
+    placement = Placement(intake.cluster, NO_PREFERENCES)
     Rounds(intake, placement, now_s=now_s, steps=discipline.steps()).run(_MOST_ROUNDS)
     return Decided(discipline, intake.cluster, before)

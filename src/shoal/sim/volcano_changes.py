@@ -11,13 +11,14 @@ from typing import NamedTuple
 from msgspec import field
 
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add, to_api, uncovered
-from shoal.engine.queues.disciplines.volcano.group_phases import QUEUE_MISSING
+from shoal.engine.queues.disciplines.volcano.group_phases import QUEUE_CYCLE, QUEUE_MISSING
 from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, GroupPod, Queue, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree, Usage
 from shoal.sim.queue_corrections import choice_words
 from shoal.store.held_pods import HeldPod, QueueChange
 from shoal.units.near_texts import nearest_name
 
+_CYCLE_HELP = "Give one queue of the cycle another parent, or none: `spec.parent`."
 _QUEUES, _GROUPS = "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh"
 
 
@@ -85,10 +86,14 @@ def held_by_share(tree: QueueTree, held: HeldPod, group: QueuedPodGroup, request
 
 
 def held_without_queue(tree: QueueTree, reason: str, message: str, group: QueuedPodGroup) -> HeldPod:
-    """Of a group that names a queue which does not exist, or which admits no group."""
+    """Of a group that names a queue which does not exist, or which admits no group, or is in no tree."""
     kept = held_by_queue(reason, message, group)
+    if reason == QUEUE_CYCLE:
+        return HeldPod(reason, message, _CYCLE_HELP, kept.queue, kept.group)
     if reason != QUEUE_MISSING:
         return kept
+    if (orphan := tree.orphan(group.queue)) is not None:
+        return _held_by_orphan(tree, kept, orphan)
     leaves = {name for name in tree.queues if name != ROOT_QUEUE}
     near = nearest_name(group.queue, leaves)
     choice = choice_words(leaves, near)
@@ -96,6 +101,15 @@ def held_without_queue(tree: QueueTree, reason: str, message: str, group: Queued
     namespace, name = group.metadata.key
     change = QueueChange(_GROUPS, f"{namespace}/{name}", ("spec", "queue"), group.queue, near)
     return HeldPod(reason, message, words, kept.queue, kept.group, ((change,),) if near else ())
+
+
+def _held_by_orphan(tree: QueueTree, kept: HeldPod, orphan: Queue) -> HeldPod:
+    """`orphan` names a parent that does not exist."""
+    others = {name for name in tree.queues if orphan.name not in [one.name for one in tree.path_to_root(name)]}
+    near = nearest_name(orphan.parent, others)
+    change = QueueChange(_QUEUES, orphan.name, ("spec", "parent"), orphan.parent, near)
+    words = f"Queue {orphan.name} names it as parent; {choice_words(others, near)}"
+    return HeldPod(kept.code, kept.message, words, kept.queue, kept.group, ((change,),) if near else ())
 
 
 class SizedGroupPod(GroupPod, frozen=True):

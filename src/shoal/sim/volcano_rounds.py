@@ -10,10 +10,10 @@ from shoal.engine.cluster import Cluster
 from shoal.engine.events import Event
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.known_jobs import KnownJobs
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.queue_tree import QueueTree
 from shoal.engine.queues.disciplines.volcano.session import Session
@@ -48,7 +48,7 @@ def decided(known: KnownJobs, events: Sequence[Event], configuration: VolcanoCon
     intake = Intake(Cluster())
     for event in events:
         intake.apply(event)
-    placement = Placement(intake.cluster, volcano_profile(configuration))
+    placement = Placement(intake.cluster, NO_PREFERENCES)
     Rounds(intake, placement, steps=discipline.steps()).run(_MOST_ROUNDS)
     assert discipline.session is not None  # noqa: S101 - one round at least has opened it
     return Decided(discipline.session, known)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from shoal.api.decode import Document, Unknown
 from shoal.api.yaml_text import read_yaml
@@ -17,8 +16,8 @@ def volcano_settings(documents: Iterable[Document]) -> VolcanoConfiguration:
     """The last one that can be read, else the default. What cannot be read, and unknown names, are its warnings."""
     found, warnings = DEFAULT, list[str]()
     for document in documents:
-        text = _text_of(document)
-        if not isinstance(text, str):
+        text = _text(document)
+        if text is None:
             continue
         where = document.where.below("data").key(KEY)
         try:
@@ -30,10 +29,12 @@ def volcano_settings(documents: Iterable[Document]) -> VolcanoConfiguration:
 
 
 def is_settings(document: Document) -> bool:
-    return isinstance(_text_of(document), str)
+    """Whether it is a ConfigMap with the configuration of Volcano's scheduler."""
+    return _text(document) is not None
 
 
-def _text_of(document: Document) -> Any:
+def _text(document: Document) -> str | None:
     value = document.value
     data = value.raw.get("data") if isinstance(value, Unknown) and value.kind == "ConfigMap" else None
-    return data.get(KEY) if isinstance(data, dict) else None
+    text = data.get(KEY) if isinstance(data, dict) else None
+    return text if isinstance(text, str) else None

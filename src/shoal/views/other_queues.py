@@ -39,6 +39,8 @@ class OtherQueue(msgspec.Struct, frozen=True):
     """Volcano: what its jobs use beyond their minimum."""
     inqueue: Amounts = {}
     """Volcano: what its admitted jobs do not use yet of their minimum."""
+    fault: str = ""
+    """What is wrong with the queue itself: a cycle of parents, a missing parent, a quota above the parent's."""
 
 
 _Column = tuple[str, Callable[[OtherQueue], Amounts]]
@@ -85,6 +87,9 @@ def show_other_queues(console: Console, queues: Sequence[OtherQueue], *, is_firs
             for each in mine
         ]
         show_table(console, headings, kinds, rows)
+        for each in mine:
+            if each.fault:
+                console.print(Text(f"{each.queue}: {each.fault}", "red"))
 
 
 def _name(queue: OtherQueue) -> Text:

@@ -225,9 +225,4 @@ def _profiles(choice: RunChoice) -> dict[str, PodProfile]:
 def _placement(choice: RunChoice, cluster: Cluster) -> Placement:
     mix = PodMix()
     others = {one.scheduler_name: one.builder(cluster, mix) for one in choice.profiles[1:]}
-    if KAI in choice.controllers:
-        from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
-
-        # Pods of a shard with a placement strategy name one of these.
-        others |= named_preferences()
     return Placement(cluster, choice.builder(cluster, mix), others)

@@ -11,7 +11,7 @@ from shoal.api.groups.kai import NODE_POOL_LABEL
 from shoal.engine.queues.disciplines.kai.config_object import KaiConfig
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fairshare import DEFAULT_ACTIONS
-from shoal.engine.queues.disciplines.kai.node_preferences import named_preferences
+from shoal.engine.queues.disciplines.kai.node_preferences import profile_of
 from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard
 from shoal.engine.queues.disciplines.kai.shards import WHOLE_CLUSTER, Shard, Shards, shards_of
 from shoal.engine.queues.disciplines.kai.usage_record import UsageWindow
@@ -119,7 +119,7 @@ PREFERENCES: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("spec", "name"), PREFERENCES.values(), ids=PREFERENCES)
 def test_node_preferences(spec: dict[str, Any], name: str) -> None:
     assert only(**spec).preferences == name
-    assert not name or name in named_preferences()
+    assert profile_of(name).name == "KAI"
 
 
 def test_the_window_of_use() -> None:

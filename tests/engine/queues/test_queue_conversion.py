@@ -153,6 +153,15 @@ def test_minimum_runtimes_and_weights_by_resource_are_listed() -> None:
     assert any("of the weights by resource (gpu 2, cpu 1) only the largest is kept" in loss for loss in losses)
 
 
+def test_extensions_of_volcanos_queues_are_listed() -> None:
+    specs = {"a": {"preemptable": False}, "b": {"preemptionPolicy": "FIFO"}, "c": {"preemptable": True}}
+    queues = [typed({"metadata": {"name": name}, "spec": spec}, VolcanoQueue) for name, spec in specs.items()]
+    assert from_volcano(queues).losses == [
+        "queue a: preemptable, an extension of Shoal, is left out",
+        "queue b: preemptionPolicy, an extension of Shoal, is left out",
+    ]
+
+
 def cluster_queue(name: str, cohort: str = "", *flavors: tuple[str, int], **spec: Any) -> ClusterQueue:
     given = [
         {"name": flavor, "resources": [{"name": GPU, "nominalQuota": str(count)}]}

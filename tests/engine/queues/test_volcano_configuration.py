@@ -85,6 +85,85 @@ def test_an_unknown_name_is_told_with_the_nearest_and_the_others_still_run(chang
     assert found.actions[0] == "enqueue"
 
 
+UNREAD = {
+    "the weight of images": (
+        {"name": "nodeorder", "arguments": {"imagelocality.weight": 3, "leastrequested.weight": 2}},
+        "plugin nodeorder: argument imagelocality.weight is not read: which images a node has is not known",
+    ),
+    "a weight with a mistake in its name": (
+        {"name": "nodeorder", "arguments": {"leastrequest.weight": 3}},
+        "argument leastrequest.weight is not read; did you mean leastrequested.weight?",
+    ),
+    "network topologies": (
+        {"name": "network-topology-aware", "arguments": {"weight": 3}},
+        "plugin network-topology-aware: argument weight is not read: the nearest network domain",
+    ),
+    "a filter that is off": (
+        {"name": "predicates", "arguments": {"predicate.NodeAffinityEnable": False, "predicate.NodePortsEnable": True}},
+        "plugin predicates: argument predicate.NodeAffinityEnable has no effect: the filter always applies",
+    ),
+    "the cache of filters": (
+        {"name": "predicates", "arguments": {"predicate.cache": 1}},
+        "argument predicate.cache is not read",
+    ),
+    "a hierarchy of drf": (
+        {"name": "drf", "enableHierarchy": True},
+        "plugin drf: switch enableHierarchy has no effect: hierarchies are those of the plugin capacity",
+    ),
+    "namespaces of drf": (
+        {"name": "drf", "enableNamespaceOrder": True},
+        "plugin drf: switch enableNamespaceOrder is not read",
+    ),
+    "budgets of tdm": (
+        {"name": "tdm", "arguments": {"tdm.evict.max-num": 3, "tdm.evict.period": "1m", "tdm.revocable-zone.a": "1-2"}},
+        "plugin tdm: argument tdm.evict.max-num is not read: one pod of a job is evicted per period",
+    ),
+    "strategies of rescheduling": (
+        {"name": "rescheduling", "arguments": {"interval": "5m"}},
+        "plugin rescheduling: argument interval is not read: pods move only where a waiting job then fits",
+    ),
+    "scarce resources": (
+        {"name": "resource-strategy-fit", "arguments": {"resources": {}, "sra.enable": True}},
+        "argument sra.enable is not read",
+    ),
+    "use": (
+        {"name": "usage", "arguments": {"thresholds": {"cpu": 80}}},
+        "plugin usage has no effect: the measured load",
+    ),
+}
+
+
+@pytest.mark.parametrize(("plugin", "words"), UNREAD.values(), ids=UNREAD)
+def test_what_has_no_effect_is_told_by_name(plugin: dict[str, Any], words: str) -> None:
+    (warning,) = plugins(plugin).warnings
+    assert words in warning
+    assert "tiers[0].plugins[0]" in warning
+
+
+def test_arguments_of_actions_and_sections_that_are_not_read_are_told() -> None:
+    arguments = {"enableTopologyAwarePreemption": True, "topologyAwarePreemptWorkerNum": 16}
+    found = read(configurations=[{"name": "preempt", "arguments": arguments}], metrics={"type": "prometheus"})
+    assert [warning.rpartition(": ")[2] for warning in found.warnings] == [
+        "argument topologyAwarePreemptWorkerNum is not read",
+        "metrics is not read",
+    ]
+
+
+READ = (
+    {"name": "nodeorder", "arguments": {"LeastRequestedWeight": 1, "podaffinity.weight": 0}},
+    {"name": "binpack", "arguments": {"binpack.weight": 1, "binpack.resources": "x", "binpack.resources.x": 2}},
+    {"name": "capacity", "enableHierarchy": True, "arguments": {"ancestorReclaimLevel": 1}},
+    {"name": "sla", "arguments": {"sla-waiting-time": "1h"}},
+    {"name": "overcommit", "arguments": {"overcommit-factor": 1.2}},
+    {"name": "gang", "enabledOverused": False, "enablePreemptable": False},
+)
+
+
+@pytest.mark.parametrize("plugin", READ, ids=lambda plugin: plugin["name"])
+def test_what_has_an_effect_is_not_told(plugin: dict[str, Any]) -> None:
+    assert plugins(plugin).warnings == ()
+
+
 def test_of_plugins_with_a_mistake_in_the_name_the_others_are_kept() -> None:
     assert [option.name for option in plugins({"name": "gagn"}, {"name": "drf"}).plugins()] == ["drf"]
 

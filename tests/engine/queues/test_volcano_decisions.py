@@ -19,11 +19,11 @@ from shoal.engine.groups import GroupFacts
 from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.profile import NO_PREFERENCES
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
 from shoal.engine.queues.disciplines.volcano.group_phases import assess, phase_of
 from shoal.engine.queues.disciplines.volcano.known_jobs import KnownJobs
-from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.objects import GroupPod, GroupStatus, Queue, QueuedPodGroup
 from shoal.engine.queues.disciplines.volcano.pod_counts import count_pods
 
@@ -44,7 +44,7 @@ class Groups:
         known = KnownJobs([*queues, queue("root")], [one for one, _ in groups])
         actions = msgspec.structs.replace(DEFAULT, actions=("enqueue",))
         discipline = Volcano(known.facts, actions, known.admit)
-        placement = Placement(intake.cluster, volcano_profile(actions))
+        placement = Placement(intake.cluster, NO_PREFERENCES)
         cycle(intake.cluster, placement, now_s=0, seed=0, steps=discipline.steps())
         waiting = [one for one, _ in groups if one.is_waiting]
         self.admitted = {one.metadata.name for one in waiting if known.is_admitted("/".join(one.metadata.key))}

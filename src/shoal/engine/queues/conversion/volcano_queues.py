@@ -33,6 +33,10 @@ def from_volcano(queues: Iterable[Queue]) -> Queues:
             continue
         if queue.status.state not in ("", "Open", "Closed", "Closing"):
             losses.append(f"queue {queue.name}: state {queue.status.state} is left out")
+        spec = queue.spec
+        for field, value in (("preemptable", spec.preemptable), ("preemptionPolicy", spec.preemption_policy)):
+            if value not in (None, "", True):
+                losses.append(f"queue {queue.name}: {field}, an extension of Shoal, is left out")
         found.append(
             NeutralQueue(
                 queue.name,

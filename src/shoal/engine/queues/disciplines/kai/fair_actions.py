@@ -78,7 +78,7 @@ def _finds_room(cycle: FairshareCycle, job: FairJob, stuck: set[Charge], departu
     if (over := cycle.over(job, job.step_amounts)) is not None:
         cycle.note(job, over[0])
         return False
-    if not cycle.has_claims(job):
+    if cycle.claim_of_other_queue(job) is not None:
         cycle.note(job, Code.CLAIM_UNUSABLE)
         return False
     pending = cycle.cluster.pending
@@ -135,7 +135,7 @@ class _VictimAction(ABC):
         line = _line(self.cycle, self._action)
         waiting = [job for job in self.cycle.jobs.values() if job.step]
         while (job := line.pop()) is not None:
-            is_hopeless = self.cycle.is_beyond_quota(job) or not self.cycle.has_claims(job)
+            is_hopeless = self.cycle.is_beyond_quota(job) or self.cycle.claim_of_other_queue(job) is not None
             # What has yielded in this step may have left too few pods of a job.
             is_tried = bool(job.step) and self.may_ask(job) and not is_hopeless and not self._is_like_failed(job)
             if is_tried and not self._makes_room(job, waiting):

@@ -105,15 +105,16 @@ class FairshareCycle:
                     return Code.OVER_QUOTA, node
         return None
 
-    def has_claims(self, job: FairJob) -> bool:
-        """Whether every claim on GPUs that the next step shares with others carries the label of the job's queue."""
+    def claim_of_other_queue(self, job: FairJob) -> tuple[str, str] | None:
+        """A claim on GPUs that the next step shares with others and that does not carry the label of the job's queue:
+        its namespace/name, and the queue that it names."""
         for pod in job.step:
             for ref in self.cluster.pending[pod].charge.ask.claims:
                 shared = self.cluster.dra.shared.find(ref.shared) if ref.shared else None
                 facts = shared.facts if shared is not None else None
                 if facts is not None and facts.queue != job.leaf.name and gpu_options(self.cluster, ref):
-                    return False
-        return True
+                    return ref.shared, facts.queue
+        return None
 
     def is_beyond_quota(self, job: FairJob) -> bool:
         """Whether it is never preempted and would exceed a quota, whatever work yields."""

@@ -23,6 +23,8 @@ from shoal.engine.queues.disciplines.kai.fair_actions import (
 from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareCycle, FairshareSettings
 from shoal.engine.queues.disciplines.kai.fair_queues import FairQueue
 from shoal.engine.queues.disciplines.kai.node_pools import NodePool
+from shoal.engine.queues.disciplines.kai.node_preferences import profile_of
+from shoal.engine.queues.disciplines.own_preferences import OwnPreferences
 
 DEFAULT_ACTIONS = (ALLOCATE, CONSOLIDATION, RECLAIM, PREEMPT, STALE)
 OPEN, CLOSE = "open", "close"
@@ -38,8 +40,10 @@ class Fairshare:
         settings: FairshareSettings = FairshareSettings(),  # noqa: B008 - a frozen value
         actions: Sequence[str] = DEFAULT_ACTIONS,
         pool: NodePool | None = None,
+        preferences: str = "",
     ) -> None:
-        """`pool`: the part of the cluster about which it decides; None for all of it."""
+        """`pool`: the part of the cluster about which it decides; None for all of it. `preferences`: the name of a
+        profile of node preferences, or KAI's default one."""
         self.pool = pool
         self.queues = tuple(queues)
         self.settings = settings
@@ -50,6 +54,9 @@ class Fairshare:
         """Gang -> since when it has run below its minimum."""
         self.last: FairshareCycle | None = None
         """The latest cycle that decided anything: its shares, and the reasons why jobs wait."""
+        self.preferences = ""
+        self._placement = OwnPreferences(profile_of(""))
+        self.prefer(preferences)
         self._seen: set[str] = set()
         """Gangs that were looked at: what their objects record of earlier processes counts no more."""
         self._kept: frozenset[str] = frozenset()
@@ -57,6 +64,12 @@ class Fairshare:
         """The facts as the last cycle left them, if it ended before all jobs were looked at."""
         self._quiet: tuple[object, ...] | None = None
         """The facts under which nothing is left to decide; None while there may be."""
+
+    def prefer(self, preferences: str) -> None:
+        """From the next step on."""
+        if preferences != self.preferences:
+            self.preferences = preferences
+            self._placement.put(profile_of(preferences))
 
     def steps(self) -> tuple[Step, ...]:
         """The actions in their configured order."""
@@ -92,7 +105,8 @@ class Fairshare:
 
     def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
         if self._quiet is None and self.last is not None:
-            action(self.last)
+            with self._placement.within(state):
+                action(self.last)
             self._cut = self._facts(state) if state.is_cut else None
 
     def _end(self, state: CycleState) -> None:

@@ -42,23 +42,15 @@ def kai_profile(*, gpu_spread: bool = False, cpu_spread: bool = False, shares_sp
     return Profile("KAI", static, ((density, 1),), Soft(affinity=2 * _FAR, spread=2 * _FAR), devices)
 
 
-_STRATEGIES = [(gpu, cpu, shares) for gpu in (False, True) for cpu in (False, True) for shares in (False, True)]
-
-
 def preferences_name(*, gpu_spread: bool, cpu_spread: bool, shares_spread: bool) -> str:
-    """The name of a profile among `named_preferences`."""
+    """The name of a profile."""
     gpu, cpu, shares = ("spread" if each else "binpack" for each in (gpu_spread, cpu_spread, shares_spread))
     return f"KAI gpu={gpu} cpu={cpu} shares={shares}"
 
 
-def named_preferences() -> dict[str, Profile]:
-    """The profiles of all strategies, for a placement to which asks name theirs."""
-    return {
-        preferences_name(gpu_spread=gpu, cpu_spread=cpu, shares_spread=shares): kai_profile(
-            gpu_spread=gpu, cpu_spread=cpu, shares_spread=shares
-        )
-        for gpu, cpu, shares in _STRATEGIES
-    }
+def profile_of(preferences: str) -> Profile:
+    """The profile of a name of `preferences_name`; KAI's default one if the name is empty."""
+    return _PROFILES[preferences] if preferences else kai_profile()
 
 
 class NodeDensity(msgspec.Struct, frozen=True):
@@ -113,3 +105,12 @@ class EmptiestDevice:
             return None
         forced: DeviceGrant = kind.forced(bench, ask.devices)
         return forced
+
+
+_STRATEGIES = [(gpu, cpu, shares) for gpu in (False, True) for cpu in (False, True) for shares in (False, True)]
+_PROFILES = {
+    preferences_name(gpu_spread=gpu, cpu_spread=cpu, shares_spread=shares): kai_profile(
+        gpu_spread=gpu, cpu_spread=cpu, shares_spread=shares
+    )
+    for gpu, cpu, shares in _STRATEGIES
+}

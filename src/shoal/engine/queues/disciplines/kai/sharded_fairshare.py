@@ -31,6 +31,7 @@ class ShardedFairshare:
             found = self.disciplines[shard.name] = before.get(shard.name) or Fairshare()
             found.queues, found.settings = self.queues, shard.settings
             found.actions, found.pool = shard.actions, shard.pool
+            found.prefer(shard.preferences)
 
     # -- the cycle ---------------------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Shard(msgspec.Struct, frozen=True):
     settings: FairshareSettings = FairshareSettings()
     actions: tuple[str, ...] = DEFAULT_ACTIONS
     preferences: str = ""
-    """The profile of node preferences; empty: the one of the scheduler."""
+    """The profile of node preferences; empty: KAI's default one."""
     usage: UsageWindow | None = None
     """None: fair shares do not depend on time."""
     measures_every_s: float = _EVERY_S

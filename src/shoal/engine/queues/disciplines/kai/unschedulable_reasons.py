@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from shoal.api.groups.kai import QUEUE_LABEL
+from shoal.api.groups.queue_parents import cycle_above, cycle_words
 from shoal.engine.queues.disciplines.kai.node_pools import NodePools
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue, path_to_root
 
@@ -11,6 +13,10 @@ NO_QUEUE, OVER_LIMIT, OVER_QUOTA = "QueueDoesNotExist", "OverLimit", "NonPreempt
 POD_SCHEDULING_ERRORS, NOT_READY = "PodSchedulingErrors", "NotReady"
 NO_POOL = "NodePoolDoesNotExist"
 """A reason of Shoal: in KAI no scheduler looks at such a workload."""
+QUEUE_CYCLE = "QueueCycle"
+"""A reason of Shoal: KAI does not look at workloads of such queues, and says nothing."""
+CLAIM_OF_OTHER_QUEUE = "ResourceClaimNotInQueue"
+"""A reason of Shoal: KAI has an error of the pod's filter instead."""
 _NAMES = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "memory"}
 
 WAITING_FOR_EVICTIONS = (
@@ -28,6 +34,8 @@ def unschedulable_reason(
 ) -> tuple[str, str]:
     """Returns the reason and the message."""
     path = list(path_to_root(queues, name))
+    if cycle := parent_cycle(queues, name):
+        return QUEUE_CYCLE, f"Queue '{name}' has no top queue: the parents form the cycle {cycle_words(cycle)}"
     if not path or (path[-1].spec.parent_queue and path[-1].spec.parent_queue not in queues):
         missing = name if not path else path[-1].spec.parent_queue
         return NO_QUEUE, f"Queue '{missing}' does not exist"
@@ -52,6 +60,11 @@ def unschedulable_reason(
     )
 
 
+def parent_cycle(queues: Mapping[str, Queue], name: str) -> tuple[str, ...]:
+    """The cycle in which the ancestors of a queue end; empty if they end elsewhere."""
+    return cycle_above(name, lambda each: queues[each].spec.parent_queue if each in queues else "")
+
+
 def pool_reason(queues: Mapping[str, Queue], pools: NodePools | None, name: str, pool: str) -> tuple[str, str] | None:
     """Why no shard decides about a workload in a queue and a node pool; None if one does, or if no shard divides the
     cluster. `pools`: those that have a shard."""
@@ -69,6 +82,13 @@ def pool_reason(queues: Mapping[str, Queue], pools: NodePools | None, name: str,
     theirs = f"node pool '{of_queue}'" if of_queue else "the node pool of the nodes without the label"
     ours = f"node pool '{pool}'" if pool else "the node pool of the nodes without the label"
     return NO_QUEUE, f"Queue '{name}' is in {theirs}, and the workload in {ours} (label {pools.label})"
+
+
+def claim_reason(claim: str, names: str, queue: str) -> tuple[str, str]:
+    """Of a workload whose pods share a claim that does not name their queue."""
+    has = f"has the label {QUEUE_LABEL}={names}" if names else f"has no label {QUEUE_LABEL}"
+    words = f"ResourceClaim '{claim}' requests GPUs and {has}: only workloads of the queue that it names may use it"
+    return CLAIM_OF_OTHER_QUEUE, f"{words}, and this one is in '{queue}'"
 
 
 def not_ready(exist: int, needs: int) -> tuple[str, str]:

@@ -14,8 +14,10 @@ from shoal.engine.queues.disciplines.kai.node_pools import NodePools
 from shoal.engine.queues.disciplines.kai.objects import RESOURCES, Queue
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts
 from shoal.engine.queues.disciplines.kai.unschedulable_reasons import (
+    POD_SCHEDULING_ERRORS,
     Amounts,
     UsageOf,
+    claim_reason,
     not_ready,
     pool_reason,
     unschedulable_reason,
@@ -40,6 +42,8 @@ class WaitingJob:
     exist: int
     needs: int
     node_pool: str = ""
+    claim_of_other_queue: tuple[str, str] | None = None
+    """A claim on GPUs without the label of the job's queue: its namespace/name, and the queue that it names."""
 
     @property
     def is_alone(self) -> bool:
@@ -68,6 +72,7 @@ def waiting_job(cycle: FairshareCycle, gang: Gang) -> WaitingJob | None:
         _exist(cluster, gang),
         facts.minimum or sum(part.minimum for part in facts.parts),
         facts.node_pool,
+        cycle.claim_of_other_queue(job) if job is not None else None,
     )
 
 
@@ -80,7 +85,11 @@ def reason_of(
     nowhere = pool_reason(queues, pools, job.queue, job.node_pool)
     if nowhere is not None:
         return nowhere
-    return unschedulable_reason(queues, job.queue, job.requested, usage_of, is_non_preemptible=job.is_non_preemptible)
+    is_non_preemptible = job.is_non_preemptible
+    found = unschedulable_reason(queues, job.queue, job.requested, usage_of, is_non_preemptible=is_non_preemptible)
+    if found[0] == POD_SCHEDULING_ERRORS and job.claim_of_other_queue is not None:
+        return claim_reason(*job.claim_of_other_queue, job.queue)
+    return found
 
 
 def is_promised(cluster: Cluster, gang: Gang) -> bool:

@@ -1,7 +1,8 @@
 """Reads Volcano's scheduler configuration: actions in order, tiers of plugins with their switches, and arguments.
 
 A switch that is absent means the default, a switch that is off means off, and an argument of 0 is an answer. An unknown
-name of an action or a plugin is reported with the nearest known name, and the others still run. A document of the wrong
+name of an action or a plugin is reported with the nearest known name, and the others still run. Arguments and switches
+without effect are reported by name. A document of the wrong
 structure is an error: the caller keeps the last good configuration.
 
 Rejected: the reading of files and ConfigMaps here. The document arrives as plain values.
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.engine.queues.disciplines.volcano.unread_arguments import unread_of_action, unread_of_plugin
 from shoal.units.errors import UserError, Where, excerpt
 
 ACTIONS = ("enqueue", "allocate", "preempt", "reclaim", "backfill", "shuffle", "gangpreempt", "gangreclaim")
@@ -52,7 +54,9 @@ _DEFAULT_HOOKS = frozenset(SWITCHES) - _OFF_BY_DEFAULT
 _ALIASES = {"networktopologyaware": "network-topology-aware", "resourcestrategyfit": "resource-strategy-fit"}
 
 CONSOLIDATES = "rescheduling"
-_CONSOLIDATES_ONLY = "moves pods only where a waiting job then fits; its arguments are not read"
+_OF_A_TREE = ("capacity",)
+"""The plugins that have hierarchies."""
+_READ = ("actions", "tiers", "configurations")
 
 IMPLEMENTED = (
     "gang",
@@ -64,7 +68,6 @@ IMPLEMENTED = (
     "overcommit",
     "sla",
     "tdm",
-    "usage",
     "predicates",
     "nodeorder",
     "binpack",
@@ -82,6 +85,7 @@ _WITHOUT_EFFECT: Mapping[str, str] = {
     "numa-aware": "NUMA nodes of CPUs are not known",
     "resourcequota": "the API server enforces ResourceQuota",
     "task-topology": "use pod affinity or a network topology",
+    "usage": "the measured load of nodes is not read",
 }
 PLUGINS = (*IMPLEMENTED, *_WITHOUT_EFFECT)
 
@@ -160,6 +164,8 @@ def read_configuration(document: Any, where: Where) -> VolcanoConfiguration:
             warnings.append(_unknown("action", name, ACTIONS, here))
             continue
         arguments[name] = _mapping(values.get("arguments") or {}, here.below("arguments"))
+        warnings += (f"{here}: action {name}: {words}" for words in unread_of_action(name, arguments[name]))
+    warnings += (f"{where.below(str(name))}: {name} is not read" for name in document if name not in _READ)
     return VolcanoConfiguration(actions, tiers, arguments, tuple(warnings))
 
 
@@ -189,9 +195,10 @@ def _plugins(tier: Any, where: Where, warnings: list[str]) -> Iterator[PluginOpt
             warnings.append(f"{here}: plugin {name} has no effect: {_WITHOUT_EFFECT[name]}")
             continue
         arguments = _mapping(values.get("arguments") or {}, here.below("arguments"))
-        if name == CONSOLIDATES and arguments:
-            warnings.append(f"{here}: plugin {name} {_CONSOLIDATES_ONLY}")
-        yield PluginOption(name, _hooks(values, here), arguments)
+        warnings += (f"{here}: plugin {name}: {words}" for words in unread_of_plugin(name, arguments))
+        hooks = _hooks(values, here)
+        warnings += (f"{here}: plugin {name}: {words}" for words in _unread_switches(name, values, hooks))
+        yield PluginOption(name, hooks, arguments)
 
 
 def _hooks(values: Mapping[str, Any], where: Where) -> frozenset[str]:
@@ -206,6 +213,15 @@ def _hooks(values: Mapping[str, Any], where: Where) -> frozenset[str]:
         if value:
             on.add(hook)
     return frozenset(on)
+
+
+def _unread_switches(name: str, values: Mapping[str, Any], hooks: frozenset[str]) -> Iterator[str]:
+    known = {each.lower() for hook, switch in SWITCHES.items() for each in (switch, f"enable{hook}")}
+    for switch in values:
+        if switch.lower().startswith("enable") and switch.lower() not in known:
+            yield f"switch {switch} is not read"
+    if "Hierarchy" in hooks and name not in _OF_A_TREE:
+        yield f"switch {SWITCHES['Hierarchy']} has no effect: hierarchies are those of the plugin capacity"
 
 
 def _unknown(what: str, name: str, known: tuple[str, ...], where: Where) -> str:

@@ -35,6 +35,9 @@ def consolidate(session: Session) -> None:
     spares_system = "conformance" in names
 
     def may_move(allocation: PodAllocation) -> bool:
+        job = session.jobs.get(allocation.who.group)
+        if job is not None and job.queue in session.forest.protected:
+            return False
         return not spares_system or not (
             allocation.who.traits.namespace == SYSTEM_NAMESPACE or allocation.priority >= SYSTEM_PRIORITY
         )

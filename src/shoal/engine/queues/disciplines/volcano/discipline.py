@@ -7,9 +7,11 @@ from functools import partial
 
 from shoal.engine.cluster import Cluster
 from shoal.engine.cycle_state import CycleState, Step
+from shoal.engine.queues.disciplines.own_preferences import OwnPreferences
 from shoal.engine.queues.disciplines.volcano.actions import ACTIONS
 from shoal.engine.queues.disciplines.volcano.configuration import DEFAULT, VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.consolidation import consolidate
+from shoal.engine.queues.disciplines.volcano.node_scores import volcano_profile
 from shoal.engine.queues.disciplines.volcano.session import Session, VolcanoFacts
 
 Stamp = tuple[int, ...]
@@ -24,7 +26,8 @@ class Volcano:
 
     `facts` returns queues and jobs as they are when a cycle begins: the same object as long as they are the same. A
     cycle in which nothing can have changed since one that decided nothing costs nothing. `admit` receives the jobs that
-    a session has admitted. No other step of the cycle decides about the jobs: none of them knows the queues.
+    a session has admitted. No other step of the cycle decides about the jobs: none of them knows the queues. Their pods
+    go to the nodes that the configuration prefers.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Volcano:
         self._facts = facts
         self._admit = admit
         self._configuration = configuration
+        self._preferences = OwnPreferences(volcano_profile(configuration))
         self._memory: dict[str, float] = {}
         self.session: Session | None = None
         """The last session."""
@@ -70,6 +74,8 @@ class Volcano:
 
     def configure(self, configuration: VolcanoConfiguration) -> None:
         """From the next session on."""
+        if configuration != self._configuration:
+            self._preferences.put(volcano_profile(configuration))
         self._configuration = configuration
 
     @property
@@ -117,7 +123,8 @@ class Volcano:
             return
         if self._rests:
             return
-        ACTIONS[name](self.session)
+        with self._preferences.within(state):
+            ACTIONS[name](self.session)
         if name == ENQUEUE:
             self._admit(self.session.enqueued)
         self._cut = self._stamp(state.cluster) if state.is_cut else None
@@ -126,7 +133,8 @@ class Volcano:
         """Move pods for the jobs that still wait."""
         if self.session is None or self._rests:
             return
-        consolidate(self.session)
+        with self._preferences.within(state):
+            consolidate(self.session)
         self._settle(state)
 
     def _settle(self, state: CycleState) -> None:

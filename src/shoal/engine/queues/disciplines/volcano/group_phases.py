@@ -18,6 +18,8 @@ from shoal.engine.queues.disciplines.volcano.pod_counts import GroupPodCounts
 NOT_ENOUGH_RESOURCES, NOT_ENOUGH_TASKS = "NotEnoughResources", "NotEnoughTasks"
 NOT_ENOUGH_OF_TASK = "NotEnoughPodsOfTask"
 QUEUE_MISSING, QUEUE_CLOSED, QUEUE_NOT_LEAF = "QueueNotFound", "QueueClosed", "QueueNotLeaf"
+QUEUE_CYCLE = "QueueCycle"
+"""A reason of Shoal: Volcano calls each queue of a cycle one with child queues."""
 READY_REASON = "tasks in gang are ready to be scheduled"
 READY = "pod group is ready"
 NOT_READY = "pod group is not ready"

@@ -12,6 +12,7 @@ from typing import Any
 from shoal.engine.queues.disciplines.volcano.amounts import Figures
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.plugin import Plugin
+from shoal.engine.queues.disciplines.volcano.preemption_policies import policy_key
 from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
 
 Key = tuple[Any, ...]
@@ -60,9 +61,12 @@ class Hooks:
         """Sorts the pods of a job: the first is tried first."""
         return (*[plugin.task_order(pod) for plugin in self.having("TaskOrder")], pod.order, pod.turn, pod.key)
 
-    def in_victim_order(self, victims: Sequence[PodOfJob], claimant_queue: str) -> list[PodOfJob]:
+    def in_victim_order(
+        self, victims: Sequence[PodOfJob], claimant_queue: str, claimant: PodOfJob | None = None
+    ) -> list[PodOfJob]:
         """Those to be evicted first come first: the last pod of the last job of the last queue. In a tree of queues the
-        nearest relatives of the claimant's queue come first."""
+        nearest relatives of the claimant's queue come first. Of the pods of a queue those come first that its policy
+        names, if a claimant is given."""
         if len(victims) < 2:
             return list(victims)
         jobs = {pod.job: self.jobs[pod.job] for pod in victims}
@@ -75,8 +79,10 @@ class Hooks:
         distance = {name: self.forest.distance(claimant_queue, name) if has_tree else 0 for name in queues}
 
         def key(pod: PodOfJob) -> Key:
-            queue = jobs[pod.job].queue
-            return distance[queue], -queue_rank[queue], -job_rank[pod.job], -task_rank[pod.key]
+            job = jobs[pod.job]
+            queue = job.queue
+            first = policy_key(self.forest.queues[queue].victims, job, pod, claimant) if claimant is not None else ()
+            return distance[queue], -queue_rank[queue], *first, -job_rank[pod.job], -task_rank[pod.key]
 
         return sorted(victims, key=key)
 

@@ -138,6 +138,10 @@ class QueueSpec(ApiStruct, frozen=True):
     priority: int = 0
     parent: str = ""
     dequeue_strategy: str = ""
+    preemptable: bool | None = None
+    """An extension of Shoal: false protects the pods of the queue from every eviction."""
+    preemption_policy: str = ""
+    """An extension of Shoal: which pods of the queue go first."""
 
 
 class QueueStatus(ApiStruct, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from shoal.api.groups.queue_parents import cycle_above, cycle_words
 from shoal.api.resources import CPU, MEMORY
 from shoal.engine.device_demand import FULL_MILLI
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures
@@ -17,6 +18,8 @@ from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, Queue
 
 _PLAIN = (CPU, MEMORY)
 """A capability of 0 of these is no limit, as in Volcano."""
+PRIORITY, FIFO, BEST_FIT = POLICIES = ("priority", "FIFO", "bestFit")
+"""Which pods of a queue go first: of the least important job; of the youngest job; one that suffices alone."""
 
 
 class VolcanoQueue(msgspec.Struct, frozen=True):
@@ -33,6 +36,10 @@ class VolcanoQueue(msgspec.Struct, frozen=True):
     is_open: bool = True
     created_s: float = 0.0
     dequeue_strategy: str = ""
+    is_preemptable: bool = True
+    """Whether pods of the queue may be evicted or moved at all."""
+    victims: str = PRIORITY
+    """Which of its pods go first: PRIORITY, FIFO or BEST_FIT."""
 
 
 def scheduler_queue(queue: Queue) -> VolcanoQueue:
@@ -53,7 +60,14 @@ def scheduler_queue(queue: Queue) -> VolcanoQueue:
         queue.is_open,
         queue.metadata.created_s,
         queue.spec.dequeue_strategy,
+        queue.spec.preemptable is not False,
+        preemption_policy(queue.spec.preemption_policy) or PRIORITY,
     )
+
+
+def preemption_policy(text: str) -> str:
+    """The policy as it is named here; PRIORITY if none is named, empty for a word that is no policy."""
+    return next((policy for policy in POLICIES if policy.lower() == text.lower()), "") if text else PRIORITY
 
 
 def engine_amounts(amounts: Mapping[str, int]) -> dict[str, int]:
@@ -79,6 +93,8 @@ class QueueForest:
         self._places: dict[str, int] = {}
         self._refusals: dict[str, str] = {}
         self.declares_quota = any(queue.deserved or queue.guarantee for queue in self.queues.values())
+        self.protected = frozenset(queue.name for queue in self.queues.values() if not queue.is_preemptable)
+        """The queues of which no pod is evicted or moved."""
         self.is_tree = any(parent != ROOT_QUEUE for parent in self._children)
         """Whether queues have parents other than the root."""
 
@@ -129,6 +145,8 @@ class QueueForest:
         queue = self.queues.get(name)
         if queue is None:
             return f"queue {name} does not exist"
+        if cycle := cycle_above(name, self._known_parent):
+            return f"queue {name} has no way to the root: parents form the cycle {cycle_words(cycle)}"
         if not self.is_leaf(name):
             below = ", ".join(sorted(each.name for each in self.children(name)))
             return f"queue {name} has child queues ({below}); only leaf queues take jobs"
@@ -138,9 +156,10 @@ class QueueForest:
                 return "" if each == ROOT_QUEUE else f"queue {each}, an ancestor of queue {name}, does not exist"
             if not above.is_open:
                 return f"queue {each} is not open"
-        if self.path(name)[-1] != ROOT_QUEUE:
-            return f"queue {name} is its own ancestor"
         return ""
+
+    def _known_parent(self, name: str) -> str:
+        return self.parent_of(name) if name in self.queues else ""
 
     def distance(self, one: str, other: str) -> int:
         """How many levels above the first queue the nearest common ancestor is."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from shoal.api.groups.queue_parents import cycle_above, cycle_words
 from shoal.engine.queues.disciplines.volcano.amounts import Amounts, add, exceeded_resources
 from shoal.engine.queues.disciplines.volcano.group_phases import (
     NOT_ENOUGH_RESOURCES,
     QUEUE_CLOSED,
+    QUEUE_CYCLE,
     QUEUE_MISSING,
     QUEUE_NOT_LEAF,
     QUOTA_INSUFFICIENT,
     GroupRefusal,
 )
-from shoal.engine.queues.disciplines.volcano.objects import Queue
+from shoal.engine.queues.disciplines.volcano.objects import ROOT_QUEUE, Queue
 
 Usage = dict[str, dict[str, int]]
 """Amounts by queue."""
@@ -51,15 +53,35 @@ class QueueTree:
         queue = self.queues.get(name)
         if queue is None:
             return GroupRefusal(QUEUE_MISSING, f'unable to find queue: queues.scheduling.volcano.sh "{name}" not found')
+        if cycle := self.cycle(name):
+            words = f"queue `{name}` has no way to the root: parents form the cycle {cycle_words(cycle)}"
+            return GroupRefusal(QUEUE_CYCLE, words)
         if name in self._parents:
             return GroupRefusal(
                 QUEUE_NOT_LEAF, f"can only submit PodGroup to a leaf queue, queue `{name}` has child queues"
             )
+        if (orphan := self.orphan(name)) is not None:
+            words = f'unable to find queue: queues.scheduling.volcano.sh "{orphan.parent}" not found'
+            return GroupRefusal(QUEUE_MISSING, f"{words}, the parent of queue `{orphan.name}`")
         for each in self.path_to_root(name):
             if not each.is_open:
                 message = f"can only submit PodGroup to queue with state `Open`, queue `{each.name}` status is"
                 return GroupRefusal(QUEUE_CLOSED, f"{message} `{each.status.state}`")
         return None
+
+    def cycle(self, name: str) -> tuple[str, ...]:
+        """The cycle in which the ancestors of the queue end; empty if they end elsewhere."""
+        return cycle_above(name, self._parent)
+
+    def orphan(self, name: str) -> Queue | None:
+        """The queue on the way to the root whose parent does not exist."""
+        top = list(self.path_to_root(name))[-1:]
+        has_parent = not top or top[0].parent in ("", ROOT_QUEUE) or top[0].parent in self.queues
+        return None if has_parent else top[0]
+
+    def _parent(self, name: str) -> str:
+        queue = self.queues.get(name)
+        return "" if queue is None else queue.parent
 
     def over_capability(self, name: str, asked: Amounts, *taken: Usage) -> GroupRefusal | None:
         """Why the amounts do not fit below the capabilities of the queue and its ancestors."""

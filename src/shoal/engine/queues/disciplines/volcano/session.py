@@ -25,7 +25,6 @@ from shoal.engine.queues.disciplines.volcano.queue_forest import QueueForest
 from shoal.engine.queues.disciplines.volcano.session_facts import SessionFacts
 
 Mark = tuple[int, int, int]
-Load = Mapping[str, Mapping[str, float]]
 
 
 class VolcanoFacts(msgspec.Struct, frozen=True):
@@ -33,8 +32,6 @@ class VolcanoFacts(msgspec.Struct, frozen=True):
 
     forest: QueueForest
     jobs: Mapping[str, JobFacts]
-    node_load: Load = {}
-    """Measured load of nodes in percent, by node and resource, for the plugin `usage`."""
     ungrouped: Mapping[str, str] = {}
     """Running pods whose groups are not known yet, with the queues in which they count."""
 
@@ -49,7 +46,6 @@ class Session(Hooks):
         self.state = state
         self.cluster = state.cluster
         self.forest = facts.forest
-        self.node_load = facts.node_load
         self.configuration = configuration
         self.memory = memory
         self.jobs: dict[str, JobState] = {}
@@ -60,7 +56,7 @@ class Session(Hooks):
         self._log: list[tuple[str, JobState, PodOfJob]] = []
         self.changed_jobs: set[str] = set()
         """Jobs whose pods changed since a reader cleared it."""
-        reader = SessionFacts(self.cluster)
+        reader = SessionFacts(self.cluster, self.forest.protected)
         for name, job_facts in facts.jobs.items():
             gang = self.cluster.gangs.find(name)
             if gang is not None:

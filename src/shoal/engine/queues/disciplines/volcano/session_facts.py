@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from shoal.api.resources import PODS
 from shoal.engine.asks import counted
 from shoal.engine.charges import Charge
@@ -20,15 +22,17 @@ DEVICE_CLASS = "deviceclass/"
 class SessionFacts:
     """The reader of one session; requests of equal pods are one object."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, protected: Container[str] = ()) -> None:
+        """`protected`: queues of which no pod is evicted."""
         self._cluster = cluster
+        self._protected = protected
         self._amounts: dict[Charge, Figures] = {}
         self.pods: dict[str, PodOfJob] = {}
 
     def read(self, job: JobState) -> None:
         """Sorts the pods of a job by state."""
         cluster, group = self._cluster, job.gang.facts
-        yields = group is None or group.is_preemptible
+        yields = job.queue not in self._protected and (group is None or group.is_preemptible)
         preempts = group is None or group.preempts
         for key in job.gang.running:
             job.total += 1

@@ -98,6 +98,30 @@ class RunningPods:
     def hopeful(self, rows: Rows, charge: Charge) -> Rows:
         """Of these rows those on which the request may fit, by the count, if all pods that may be evicted had left."""
         cluster = self._session.cluster
+        evictable = self._sums()
+        need = counted_need(charge, cluster.width)
+        may_fit = (cluster.free[rows] + evictable[rows] >= need).all(axis=1)
+        if cluster.devices.odd:
+            may_fit |= np.isin(rows, list(cluster.devices.odd))
+        return rows[may_fit]
+
+    def may_hold(self, charge: Charge, count: int) -> bool:
+        """False only if so many equal pods cannot fit, by the count, even if all pods that may be evicted had left."""
+        cluster = self._session.cluster
+        if cluster.devices.odd:
+            return True
+        need = counted_need(charge, cluster.width)
+        taken = np.zeros(cluster.width, np.int64)
+        taken[: len(charge.taken)] = charge.taken
+        columns = ((need > 0) & (taken >= need)).nonzero()[0]
+        if not len(columns):
+            return True
+        room = cluster.free[: cluster.rows, columns] + self._sums()[: cluster.rows, columns]
+        return int((np.maximum(room, 0) // need[columns]).min(axis=1).sum()) >= count
+
+    def _sums(self) -> Rows:
+        """What the pods that may be evicted take, by row."""
+        cluster = self._session.cluster
         if self._evictable is None or self._evictable.shape != cluster.free.shape:
             self._evictable = np.zeros_like(cluster.free)
             for on_rows in self._by_queue.values():
@@ -105,11 +129,7 @@ class RunningPods:
                     for pod in pods:
                         self._evictable[row] += pod.charge.taken
         self._follow(self._evictable)
-        need = counted_need(charge, cluster.width)
-        may_fit = (cluster.free[rows] + self._evictable[rows] >= need).all(axis=1)
-        if cluster.devices.odd:
-            may_fit |= np.isin(rows, list(cluster.devices.odd))
-        return rows[may_fit]
+        return self._evictable
 
     def _follow(self, evictable: Rows) -> None:
         """Bring the sums up to date with the evictions."""

@@ -15,6 +15,7 @@ import numpy as np
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.hooks import Key
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
+from shoal.engine.queues.disciplines.volcano.queue_forest import BEST_FIT
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods, free_row, least_victims
 
@@ -104,6 +105,7 @@ class _Preemption:
         if not claimant.preempts:
             return False
         queue = session.jobs[claimant.job].queue
+        fewest = session.forest.queues[queue].victims == BEST_FIT
         best: tuple[Key, int, list[PodOfJob]] | None = None
         for row in self._rows(claimant, queue).tolist():
             candidates = [
@@ -113,17 +115,20 @@ class _Preemption:
             ]
             if not candidates or not session.preemptable(claimant, candidates):
                 continue
-            ordered = session.in_victim_order(candidates, queue)
+            ordered = session.in_victim_order(candidates, queue, claimant)
             ordered = session.within_budgets(session.preemptable(claimant, ordered))
             if not ordered:
                 continue
-            if not self._simulates:
+            if not self._simulates and not fewest:
                 if free_row(self._view, claimant, row, ordered, holds=self._holds):
                     return True
                 continue
             needed = least_victims(self._view, claimant, row, ordered, holds=self._holds)
-            if needed and (best is None or _price(session, needed) < best[0]):
-                best = _price(session, needed), row, needed
+            if not needed:
+                continue
+            price = (len(needed) if fewest else 0, *_price(session, needed))
+            if best is None or price < best[0]:
+                best = price, row, needed
         return best is not None and free_row(self._view, claimant, best[1], best[2], holds=self._holds)
 
     def _holds(self, claimant: PodOfJob) -> bool:

@@ -64,12 +64,23 @@ class _Reclaim:
         if tasks is None:
             waiting = (*job.pending.values(), *job.best_effort.values())
             tasks = self._tasks[job.name] = sorted(waiting, key=session.task_key, reverse=True)
+            if not self._may_be_whole(job):
+                tasks.clear()
         if not tasks or not session.is_job_starving(job):
             return False
         claimant = tasks.pop()
         if not claimant.preempts or not session.may_reclaim(job.queue, claimant.amounts):
             return False
         return self._serve(job.queue, claimant)
+
+    def _may_be_whole(self, job: JobState) -> bool:
+        """Whether, by the count, the nodes can hold what the job lacks of its minimum. Otherwise pods would be evicted
+        for it again and again, and it would never start."""
+        lacks = job.minimum - len(job.ready) - len(job.pipelined) - len(job.best_effort)
+        charges = {pod.charge for pod in job.pending.values()}
+        if lacks < 2 or len(charges) != 1 or not self._session.holds_minimum:
+            return True
+        return self._running.may_hold(next(iter(charges)), lacks)
 
     def _serve(self, queue: str, claimant: PodOfJob) -> bool:
         session = self._session
@@ -89,7 +100,7 @@ class _Reclaim:
             if not session.reclaimable(claimant, candidates):
                 # The order decides which pods are above a minimum or a share, not whether any is.
                 continue
-            ordered = session.in_victim_order(candidates, queue)
+            ordered = session.in_victim_order(candidates, queue, claimant)
             victims = session.within_budgets(session.reclaimable(claimant, ordered))
             mark = self._view.mark()
             if victims and free_row(self._view, claimant, row, victims):

@@ -17,7 +17,6 @@ from shoal.engine.queues.disciplines.volcano.plugins.proportion import Proportio
 from shoal.engine.queues.disciplines.volcano.plugins.session_view import SessionView
 from shoal.engine.queues.disciplines.volcano.plugins.sla import Sla
 from shoal.engine.queues.disciplines.volcano.plugins.tdm import Tdm
-from shoal.engine.queues.disciplines.volcano.plugins.usage import NodeLoad
 
 PLUGINS: Mapping[str, type[Plugin]] = {
     "gang": Gang,
@@ -29,7 +28,6 @@ PLUGINS: Mapping[str, type[Plugin]] = {
     "overcommit": Overcommit,
     "sla": Sla,
     "tdm": Tdm,
-    "usage": NodeLoad,
     "pdb": Pdb,
 }
 """The other implemented plugins are filters and scores of the engine: see `node_scores.py`."""

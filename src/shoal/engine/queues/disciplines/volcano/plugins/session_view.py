@@ -31,11 +31,6 @@ class SessionView(Protocol):
         ...
 
     @property
-    def node_load(self) -> Mapping[str, Mapping[str, float]]:
-        """Measured load in percent, by node and resource."""
-        ...
-
-    @property
     def memory(self) -> dict[str, float]:
         """What plugins keep from one session to the next."""
         ...
