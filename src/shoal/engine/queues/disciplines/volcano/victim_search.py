@@ -184,6 +184,28 @@ def free_row(
         view.evict(victim, claimant.job)
 
 
+def first_victims(
+    view: AfterDepartures,
+    claimant: PodOfJob,
+    row: int,
+    victims: Sequence[PodOfJob],
+    *,
+    holds: Holds = always,
+) -> list[PodOfJob]:
+    """As many of the victims, the first ones first, as must go until the node holds the claimant; none if all of them
+    do not suffice."""
+    mark = view.mark()
+    needed: list[PodOfJob] = []
+    for victim in victims:
+        view.evict(victim, claimant.job)
+        needed.append(victim)
+        if holds(claimant) and view.fits(claimant, row) is not None:
+            view.rollback(mark)
+            return needed
+    view.rollback(mark)
+    return []
+
+
 def least_victims(
     view: AfterDepartures, claimant: PodOfJob, row: int, victims: Sequence[PodOfJob], *, holds: Holds = always
 ) -> list[PodOfJob]:

@@ -17,7 +17,13 @@ from shoal.engine.queues.disciplines.volcano.hooks import Key
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.queue_forest import BEST_FIT
 from shoal.engine.queues.disciplines.volcano.session import Session
-from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods, free_row, least_victims
+from shoal.engine.queues.disciplines.volcano.victim_search import (
+    Rows,
+    RunningPods,
+    first_victims,
+    free_row,
+    least_victims,
+)
 
 TOPOLOGY_AWARE = "enableTopologyAwarePreemption"
 MayYield = Callable[[PodOfJob], bool]
@@ -119,14 +125,23 @@ class _Preemption:
             ordered = session.within_budgets(session.preemptable(claimant, ordered))
             if not ordered:
                 continue
-            if not self._simulates and not fewest:
+            if fewest:
+                # The largest go first, so that the first ones that suffice are the fewest.
+                most = len(ordered) if best is None else len(best[2]) - 1
+                needed = first_victims(self._view, claimant, row, ordered[:most], holds=self._holds)
+                if needed:
+                    best = (), row, needed
+                if len(needed) == 1:
+                    break
+                continue
+            if not self._simulates:
                 if free_row(self._view, claimant, row, ordered, holds=self._holds):
                     return True
                 continue
             needed = least_victims(self._view, claimant, row, ordered, holds=self._holds)
             if not needed:
                 continue
-            price = (len(needed) if fewest else 0, *_price(session, needed))
+            price = _price(session, needed)
             if best is None or price < best[0]:
                 best = price, row, needed
         return best is not None and free_row(self._view, claimant, best[1], best[2], holds=self._holds)
