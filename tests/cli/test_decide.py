@@ -319,12 +319,14 @@ def test_kinds_that_no_decision_depends_on_make_one_line(command: Command) -> No
     assert command.err == ("shoal: warning: not read, because no decision depends on them: NodePool (1), Service (2)\n")
 
 
-def test_the_configuration_of_volcanos_scheduler_is_not_named_among_what_is_not_read(command: Command) -> None:
+def test_the_configurations_of_volcano_and_kai_are_not_named_among_what_is_not_read(command: Command) -> None:
     settings = {
         **thing("v1", "ConfigMap", "volcano-system/volcano-scheduler-configmap"),
         "data": {"volcano-scheduler.conf": "actions: allocate\n"},
     }
-    assert command.placed(node("n", 1), pod("t/a", 1), settings, thing("v1", "ConfigMap", "t/b")) == {"t/a": "n"}
+    of_kai = thing("kai.scheduler/v1", "Config", "kai-config")
+    others = [settings, of_kai, thing("v1", "ConfigMap", "t/b")]
+    assert command.placed(node("n", 1), pod("t/a", 1), *others) == {"t/a": "n"}
     assert command.err == "shoal: warning: not read, because no decision depends on them: ConfigMap (1)\n"
 
 

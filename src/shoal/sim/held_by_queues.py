@@ -43,6 +43,7 @@ def without_queue_objects(documents: Sequence[Document]) -> list[Document]:
             volcano_queues.is_queue(each)
             or kai_queues.is_queue(each)
             or kai_queues.is_shard(each)
+            or kai_queues.is_config(each)
             or volcano_settings.is_settings(each)
             or _is_volcano_job(each, grouped_jobs)
         )

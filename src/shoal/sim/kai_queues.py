@@ -45,11 +45,16 @@ def is_shard(document: Document) -> bool:
     return value.api_version.startswith(_SHARD_GROUP)
 
 
+def is_config(document: Document) -> bool:
+    value = document.value
+    return isinstance(value, Unknown) and value.kind == "Config" and value.api_version.startswith(_SHARD_GROUP)
+
+
 def _pool_label(documents: Iterable[Document]) -> str:
     """The label that names the node pool, by KAI's Config."""
     for document in documents:
         value = document.value
-        if isinstance(value, Unknown) and value.kind == "Config" and value.api_version.startswith(_SHARD_GROUP):
+        if is_config(document) and isinstance(value, Unknown):
             try:
                 found = msgspec.convert(value.raw, KaiConfig)
             except msgspec.ValidationError:

@@ -206,6 +206,14 @@ def test_a_volume_without_its_secret_is_known_from_events() -> None:
     assert [(each.id, each.subject) for each in found.causes] == [("MissingSecret", "pod team/train")]
 
 
+def test_a_volume_that_was_mounted_later_is_no_cause() -> None:
+    broken = _being_created()
+    told = event(broken, "FailedMount", 'MountVolume.SetUp failed for volume "keys" : secret "hub" not found')
+    pulling = event(broken, "Pulling", 'Pulling image "train"')
+    told["lastTimestamp"], pulling["lastTimestamp"] = "2026-11-27T12:00:00Z", "2026-11-27T12:10:00Z"
+    assert diagnosed("cluster", "", gpu_node("gpu-1"), broken, pulling, told).causes == ()
+
+
 def test_without_events_it_is_not_known_whether_the_secret_of_a_pod_that_is_being_created_exists() -> None:
     found = diagnosed("pod", "team/train", _being_created())
     assert found.causes == ()

@@ -27,6 +27,9 @@ _MOUNT: Final = "FailedMount"
 _KINDS: Final = {"secret": "Secret", "configmap": "ConfigMap", "persistentvolumeclaim": "PersistentVolumeClaim"}
 
 
+_AFTER_MOUNT = frozenset({"Pulling", "Pulled", "Created", "Started"})
+
+
 def missing_in(message: str, where: str, namespace: str) -> FoundCause | None:
     """The object or key that a message of the kubelet says is missing."""
     text = message[:_MOST_TEXT]
@@ -46,10 +49,13 @@ def missing_in(message: str, where: str, namespace: str) -> FoundCause | None:
 
 
 def missing_in_events(facts: DiagnosedCluster, pod: Obj) -> Iterator[FoundCause]:
-    """For volumes; the state of the container says ContainerCreating only."""
+    """For volumes; the state of the container says ContainerCreating only. Once an image is pulled, all volumes of the
+    pod are there."""
     subject, namespace = named(pod), key_of(pod)[0]
     known: set[str] = set()
     for event in reversed(facts.events(pod)):
+        if event.get("reason") in _AFTER_MOUNT:
+            return
         if event.get("reason") == _MOUNT:
             cause = missing_in(message_of(event), subject, namespace)
             if cause is not None and cause.what not in known:

@@ -360,8 +360,8 @@ def volcano_queues(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 
 _EXTENSIONS = {
-    "preemptable": "the priority of its pods and shoal.dev/preemptible decide whether they can be preempted",
-    "preemptionPolicy": "preemption chooses the smallest set of victims, which is what bestFit means",
+    "preemptable": "false protects its pods in every action",
+    "preemptionPolicy": "it orders the victims: priority, FIFO or bestFit",
 }
 
 
