@@ -320,8 +320,8 @@ def mpi_launchers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 
 def _may_launch(obj: Obj, spec: Obj, container: Obj) -> bool:
-    """Whether the launcher runs as another user than root, as images with keys outside of /root do, or mpirun is told
-    by variables that root is meant."""
+    """Whether the launcher runs as another user than root, as images with keys outside of /root do, or variables
+    allow mpirun to run as root."""
     keys = str(dig(obj, "spec", "sshAuthMountPath") or "/root")
     if not keys.startswith("/root") or {str(one.get("name")) for one in maps(container.get("env"))} >= _ALLOWING_ROOT:
         return True
