@@ -83,6 +83,7 @@ def _notes(scaling: NodeScaling) -> list[str]:
     if scaling.workloads_held:
         are = "workload waits" if scaling.workloads_held == 1 else "workloads wait"
         notes.append(f"{scaling.workloads_held:,} {are} in queues and cause no nodes.")
+    notes += scaling.capacity
     if scaling.unplanned:
         pods = "1 pod that does" if len(scaling.unplanned) == 1 else f"{len(scaling.unplanned):,} pods that do"
         notes.append(f"Nothing is planned for {pods} not exist yet.")

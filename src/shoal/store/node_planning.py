@@ -54,6 +54,8 @@ class NodeScaling:
     workloads_held: int = 0
     """Workloads that wait in queues for quota."""
     searches: NodeDisruption | None = None
+    capacity: Sequence[str] = ()
+    """What becomes of the requests that only check for capacity, and of the buffers."""
 
 
 @dataclass(frozen=True, slots=True)
