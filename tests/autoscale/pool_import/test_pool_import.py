@@ -76,6 +76,22 @@ def test_groups_of_cluster_autoscaler_get_its_times() -> None:
     assert any("the instance type is not known" in each for each in found.warnings)
 
 
+def test_flags_of_cluster_autoscaler_without_an_equivalent_are_named() -> None:
+    _, warnings = _imported(
+        "cluster-autoscaler --v=4 --cloud-provider=aws --nodes=0:20:h100 --skip-nodes-with-system-pods=false "
+        "--balance-similar-node-groups=true --scale-down-delay-after-add=10m --scale-down-enabled=true"
+    )
+    left = [each.split()[0] for each in warnings if "no equivalent" in each]
+    assert left == ["--balance-similar-node-groups", "--scale-down-delay-after-add", "--skip-nodes-with-system-pods"]
+
+
+def test_taints_of_eksctl_are_kept() -> None:
+    pool, _ = _imported("eksctl create nodegroup --name g --node-taints nvidia.com/gpu=present:NoSchedule")
+    assert pool["spec"]["template"]["spec"]["taints"] == [
+        {"key": "nvidia.com/gpu", "effect": "NoSchedule", "value": "present"}
+    ]
+
+
 def test_the_deployment_of_cluster_autoscaler_is_read() -> None:
     container = {"name": "ca", "command": ["./cluster-autoscaler", "--nodes=0:5:gpu", "--scale-down-enabled=false"]}
     deployment = {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [container]}}}}

@@ -33,7 +33,13 @@ _LEFT_ALONE: Final = frozenset(
     }
 )
 """Flags that are about the cluster or its node class."""
-_MATTERING_GROUPS: Final = ("expander", "scale-down-utilization-threshold", "scale-down-gpu-utilization-threshold")
+_OF_THE_PROCESS: Final = frozenset(
+    {
+        *("address", "cloud-config", "cloud-provider", "cluster-name", "kubeconfig", "kubernetes", "leader-elect"),
+        *("log-file", "logtostderr", "alsologtostderr", "namespace", "profiling", "stderrthreshold", "v", "vmodule"),
+    }
+)
+"""Flags of Cluster Autoscaler that say nothing about node groups."""
 
 
 def pools_of(commands: Iterable[Sequence[str]], documents: Iterable[Raw]) -> ImportedPools:
@@ -124,10 +130,11 @@ def _of_eksctl(words: Sequence[str], warnings: list[str]) -> NodeGroup:
     types = flags.text("instance-types") or flags.text("node-type", "t", "instance-type")
     zones = tuple(filter(None, flags.text("node-zones").split(",")))
     is_spot, labels = flags.is_on("spot"), labels_of(flags.text("node-labels"))
+    taints = tuple(taints_of_text(flags.text("node-taints", "taints")))
     flags.all("managed")
     _tell_unused(name, flags, warnings)
     chosen = tuple(filter(None, types.split(",")))
-    return NodeGroup(name, "aws", chosen, zones, is_spot, least, most, labels)
+    return NodeGroup(name, "aws", chosen, zones, is_spot, least, most, labels, taints)
 
 
 def _of_cluster_config(raw: Raw) -> list[NodeGroup]:
@@ -177,7 +184,9 @@ def _of_autoscaler(words: Sequence[str], warnings: list[str]) -> list[NodeGroup]
     if flags.all("node-group-auto-discovery"):
         warnings.append("--node-group-auto-discovery names no node groups: list them with --nodes=min:max:name")
     warnings += [
-        f"--{name} has no equivalent in a NodePool and is left out" for name in _MATTERING_GROUPS if flags.all(name)
+        f"--{name} has no equivalent in a NodePool and is left out"
+        for name in flags.unused()
+        if name not in _OF_THE_PROCESS
     ]
     return groups
 
