@@ -222,6 +222,21 @@ def test_capacity_that_was_provisioned_for_a_request_stays(tmp_path: Path, capsy
     assert found["kept"] == {"n1": "capacity is kept on it for ProvisioningRequest team-a/b"}
 
 
+def test_a_priority_class_states_the_capacity_type_of_new_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = {"karpenter.sh/capacity-type": "spot"}
+    meta = {"name": "batch", "annotations": notes}
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": meta, "value": 1}
+    classed = _pod("p", 8)
+    classed["spec"]["priorityClassName"] = "batch"
+
+    found = _decided(tmp_path, capsys, _pool(), kind, classed)
+    assert (found["provision"], len(found["pending"])) == ([], 1), "there are only on-demand offerings"
+    notes["shoal.dev/capacity-type-fallback"] = "true"
+    assert len(_decided(tmp_path, capsys, _pool(), kind, classed)["provision"]) == 1
+
+
 def test_no_removal_only_provisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(tmp_path, capsys, (_pool(), _node("n1")), "plan", "--no-removal")
 

@@ -76,7 +76,8 @@ def _with_capacity(scaling: NodeScaling, given: PlanningInput, kept: KeptCapacit
     """
     plan = scaling.plan
     room, _ = with_bookings(given, [pod for pod in given.pods if pod_key(pod) in plan.placed])
-    lines, checked = list(kept.faults), []
+    lines = list(kept.faults)
+    checked: list[Pod] = []
     for each in kept.demand.to_check:
         gang = dict.fromkeys(each.keys, each.request.gang)
         found = on_present_nodes(replace(room, gangs=gang, together={}), each.pods)
@@ -102,12 +103,12 @@ def _with_capacity(scaling: NodeScaling, given: PlanningInput, kept: KeptCapacit
 
 
 def _confirmed(
-    plan: NodePlan, objects: ScalingObjects, rounds: Rounds, gangs: Mapping[str, str], kept: Container[str]
+    plan: NodePlan, objects: ScalingObjects, rounds: Rounds, gangs: Mapping[str, str], imagined: Container[str]
 ) -> NodePlan:
     """The plan, without nodes on which the scheduler would place nothing.
 
     The scheduler does not place a gang some of whose pods are not created yet; these gangs are taken as planned, and
-    so are pods for which capacity is only `kept`.
+    so are `imagined` pods, for which capacity is only kept.
     """
     pools = {pool.name: pool for pool in objects.pools}
     names = {f"{node.pool}-planned-{number}": node for number, node in enumerate(plan.new_nodes)}
@@ -122,7 +123,7 @@ def _confirmed(
         on_node.setdefault(cluster.names[allocation.row], []).append(key)
     every = [pod for node in plan.new_nodes for pod in node.pods]
     incomplete = {gangs[pod] for pod in every if EXPECTED in pod}
-    expected = {pod for pod in every if gangs.get(pod) in incomplete or pod in kept}
+    expected = {pod for pod in every if gangs.get(pod) in incomplete or pod in imagined}
     kept, refused = [], []
     for name, node in names.items():
         placed = tuple(sorted({*on_node.get(name, ()), *(pod for pod in node.pods if pod in expected)}))
