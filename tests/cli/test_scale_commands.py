@@ -270,6 +270,22 @@ def test_an_unknown_instance_type_is_named_with_the_nearest(tmp_path: Path, caps
     assert "pool gpu can serve no pod: instance type gpu8 is not known; did you mean gpu-8?" in out
 
 
+def test_limits_below_one_node_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu-8"]}
+    only_large = {"spec": {"requirements": [requirement]}}
+    small = _pool(template=only_large, limits={"nvidia.com/gpu": "4"})
+    cheap = _pool("cheap", template=only_large, limits={"shoal.dev/spend-per-hour": "29"})
+    full = _pool("full", template=only_large, limits={"nvidia.com/gpu": "8"})
+    held = _node("n1", **{"karpenter.sh/nodepool": "full"})
+    _, out, _ = _run(tmp_path, capsys, (small, cheap, full, held), "pools", "-o", "json")
+    faults = {item["name"]: item["fault"] for item in json.loads(out)["items"]}
+
+    words = "are below one node of each of its instance types"
+    assert faults["gpu"] == f"its limits (nvidia.com/gpu: 4) {words}; gpu-8 has nvidia.com/gpu: 8"
+    assert faults["cheap"] == f"its limits (shoal.dev/spend-per-hour: 29) {words}"
+    assert faults["full"] == "", "its limits allowed the node that it has"
+
+
 def test_a_wrong_file_of_instance_types_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "all.yaml").write_text(yaml.safe_dump(_pool()))
     (tmp_path / "types.yaml").write_text("[{name: a, offerings: [{zone: a, capacityType: spot, price: free}]}]")
