@@ -276,7 +276,7 @@ def test_limits_below_one_node_are_named(tmp_path: Path, capsys: pytest.CaptureF
     small = _pool(template=only_large, limits={"nvidia.com/gpu": "4"})
     cheap = _pool("cheap", template=only_large, limits={"shoal.dev/spend-per-hour": "29"})
     full = _pool("full", template=only_large, limits={"nvidia.com/gpu": "8"})
-    held = _node("n1", **{"karpenter.sh/nodepool": "full"})
+    held = _node("n1", "gpu-8", 8, **{"karpenter.sh/nodepool": "full"})
     _, out, _ = _run(tmp_path, capsys, (small, cheap, full, held), "pools", "-o", "json")
     faults = {item["name"]: item["fault"] for item in json.loads(out)["items"]}
 
