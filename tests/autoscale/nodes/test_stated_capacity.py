@@ -26,8 +26,9 @@ def _planned(given: Pod, kind: Any = _BOTH, classes: dict[str, StatedCapacity] |
 
 @pytest.mark.parametrize("field", ["annotations", "labels"])
 def test_a_pod_gets_the_capacity_type_that_it_states(field: str) -> None:
+    stated: dict[str, Any] = {field: {KEY: "on-demand"}}
     assert _planned(pod("p", "1")) == ["spot"]
-    assert _planned(pod("p", "1", **{field: {KEY: "on-demand"}})) == ["on-demand"]
+    assert _planned(pod("p", "1", **stated)) == ["on-demand"]
 
 
 def test_no_node_is_planned_where_the_stated_type_is_not_offered() -> None:
