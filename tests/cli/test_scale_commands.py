@@ -140,6 +140,103 @@ def test_an_empty_node_is_removed_and_the_others_stay_with_a_reason(
     assert "n3: the disruption budget of its pool is used up" in out
 
 
+def _template(gpus: int) -> dict[str, Any]:
+    spec = {"containers": [{"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]}
+    meta = {"name": "t", "namespace": "team-a"}
+    return {"apiVersion": "v1", "kind": "PodTemplate", "metadata": meta, "template": {"spec": spec}}
+
+
+def _kept(kind: str, version: str, spec: dict[str, Any], **status: Any) -> dict[str, Any]:
+    meta = {"name": "b", "namespace": "team-a", "uid": "1", "creationTimestamp": "2026-11-27T12:00:00Z"}
+    head = {"apiVersion": f"autoscaling.x-k8s.io/{version}", "kind": kind}
+    return {**head, "metadata": meta, "spec": spec, "status": status}
+
+
+def _buffer(**spec: Any) -> dict[str, Any]:
+    return _kept("CapacityBuffer", "v1beta1", {"podTemplateRef": {"name": "t"}, **spec})
+
+
+def _request(kind: str, count: int, **status: Any) -> dict[str, Any]:
+    sets = [{"podTemplateRef": {"name": "t"}, "count": count}]
+    name = f"{kind}.autoscaling.x-k8s.io"
+    return _kept("ProvisioningRequest", "v1", {"provisioningClassName": name, "podSets": sets}, **status)
+
+
+_AT_ONCE = {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
+
+
+def test_a_node_with_room_for_a_buffer_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = (_pool(disruption=_AT_ONCE), _node("n1"), _template(8))
+    found = _decided(tmp_path, capsys, *world, _buffer(replicas=1))
+
+    assert _decided(tmp_path, capsys, *world)["remove"], "without the buffer the node is removed"
+    assert (found["remove"], found["provision"]) == ([], [])
+    assert found["kept"] == {"n1": "capacity is kept on it for CapacityBuffer team-a/b"}
+    assert "not read and was skipped" not in _run(tmp_path, capsys, (*world, _buffer(replicas=1)), "plan")[2]
+
+
+def test_nodes_are_provisioned_for_a_buffer_without_room(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = _decided(tmp_path, capsys, _pool(), _node("n1"), _pod("p", 8, "n1"), _template(8), _buffer(replicas=2))
+
+    assert [node["pods"] for node in found["provision"]] == [["team-a/b-buffer-0"], ["team-a/b-buffer-1"]]
+
+
+def test_a_buffer_without_its_template_keeps_no_room_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _decided(tmp_path, capsys, _pool(disruption=_AT_ONCE), _node("n1"), _buffer(replicas=1))
+
+    assert found["remove"]
+    assert any("CapacityBuffer team-a/b" in note and "PodTemplate t not found" in note for note in found["notes"])
+
+
+def test_a_provisioning_request_is_planned_as_a_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = (_pool(limits={"nvidia.com/gpu": "16"}), _template(8))
+    fits = _decided(tmp_path, capsys, *world, _request("best-effort-atomic-scale-up", 2))
+    exceeds = _decided(tmp_path, capsys, *world, _request("best-effort-atomic-scale-up", 3))
+
+    assert [len(node["pods"]) for node in fits["provision"]] == [1, 1]
+    assert exceeds["provision"] == []
+    assert len(exceeds["pending"]) == 3
+
+
+def test_a_request_that_checks_capacity_is_answered_and_keeps_its_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = (_pool(disruption=_AT_ONCE), _node("n1"), _node("n2"), _template(8))
+    found = _decided(tmp_path, capsys, *world, _request("check-capacity", 1))
+    lacking = _decided(tmp_path, capsys, *world, _request("check-capacity", 3))
+
+    assert any("there is capacity for all pods" in note for note in found["notes"])
+    assert [len(each["nodes"]) for each in found["remove"]] == [1]
+    assert list(found["kept"].values()) == ["capacity is kept on it for ProvisioningRequest team-a/b"]
+    assert any("there is no capacity for all pods" in note for note in lacking["notes"])
+
+
+def test_capacity_that_was_provisioned_for_a_request_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = {"type": "Provisioned", "status": "True", "lastTransitionTime": "2026-11-27T12:00:00Z"}
+    request = _request("best-effort-atomic-scale-up", 1, conditions=[done])
+    found = _decided(tmp_path, capsys, _pool(disruption=_AT_ONCE), _node("n1"), _template(8), request)
+
+    assert (found["remove"], found["provision"]) == ([], [])
+    assert found["kept"] == {"n1": "capacity is kept on it for ProvisioningRequest team-a/b"}
+
+
+def test_a_priority_class_states_the_capacity_type_of_new_nodes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = {"karpenter.sh/capacity-type": "spot"}
+    meta = {"name": "batch", "annotations": notes}
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": meta, "value": 1}
+    classed = _pod("p", 8)
+    classed["spec"]["priorityClassName"] = "batch"
+
+    found = _decided(tmp_path, capsys, _pool(), kind, classed)
+    assert (found["provision"], len(found["pending"])) == ([], 1), "there are only on-demand offerings"
+    notes["shoal.dev/capacity-type-fallback"] = "true"
+    assert len(_decided(tmp_path, capsys, _pool(), kind, classed)["provision"]) == 1
+
+
 def test_no_removal_only_provisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = _run(tmp_path, capsys, (_pool(), _node("n1")), "plan", "--no-removal")
 
@@ -171,6 +268,22 @@ def test_an_unknown_instance_type_is_named_with_the_nearest(tmp_path: Path, caps
     _, out, _ = _run(tmp_path, capsys, (pool,), "pools")
 
     assert "pool gpu can serve no pod: instance type gpu8 is not known; did you mean gpu-8?" in out
+
+
+def test_limits_below_one_node_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu-8"]}
+    only_large = {"spec": {"requirements": [requirement]}}
+    small = _pool(template=only_large, limits={"nvidia.com/gpu": "4"})
+    cheap = _pool("cheap", template=only_large, limits={"shoal.dev/spend-per-hour": "29"})
+    full = _pool("full", template=only_large, limits={"nvidia.com/gpu": "8"})
+    held = _node("n1", "gpu-8", 8, **{"karpenter.sh/nodepool": "full"})
+    _, out, _ = _run(tmp_path, capsys, (small, cheap, full, held), "pools", "-o", "json")
+    faults = {item["name"]: item["fault"] for item in json.loads(out)["items"]}
+
+    words = "are below one node of each of its instance types"
+    assert faults["gpu"] == f"its limits (nvidia.com/gpu: 4) {words}; gpu-8 has nvidia.com/gpu: 8"
+    assert faults["cheap"] == f"its limits (shoal.dev/spend-per-hour: 29) {words}"
+    assert faults["full"] == "", "its limits allowed the node that it has"
 
 
 def test_a_wrong_file_of_instance_types_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from shoal.autoscale.nodes.gpu_instances import types_for_pool
 from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput
+from shoal.autoscale.nodes.pool_limits import limits_fault
 from shoal.autoscale.nodes.pools import SPEND_LIMIT, NodePool, by_precedence
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL
 from shoal.cli.manifests import Loaded
@@ -83,6 +84,7 @@ def _notes(scaling: NodeScaling) -> list[str]:
     if scaling.workloads_held:
         are = "workload waits" if scaling.workloads_held == 1 else "workloads wait"
         notes.append(f"{scaling.workloads_held:,} {are} in queues and cause no nodes.")
+    notes += scaling.capacity
     if scaling.unplanned:
         pods = "1 pod that does" if len(scaling.unplanned) == 1 else f"{len(scaling.unplanned):,} pods that do"
         notes.append(f"Nothing is planned for {pods} not exist yet.")
@@ -130,7 +132,7 @@ def _pool(pool: NodePool, scaling: NodeScaling) -> PoolView:
         limits=_limits(pool, planner.limits_left(pool.name)),
         policy="static" if pool.is_static else pool.disruption.policy,
         disruptions_allowed=None if allowed is None or allowed > UNBOUNDED // 2 else allowed,
-        fault="" if usable or pool.is_static else _fault(pool, [one.name for one in types]),
+        fault=_fault(pool, planner),
     )
 
 
@@ -143,8 +145,12 @@ def _limits(pool: NodePool, left: Mapping[str, int]) -> dict[str, str]:
     }
 
 
-def _fault(pool: NodePool, types: Sequence[str]) -> str:
-    """Why no offering of any type satisfies the pool."""
+def _fault(pool: NodePool, planner: NodePlanner) -> str:
+    """Why no offering of any type satisfies the pool, or why its limits allow no node; empty if it can serve pods."""
+    template = next(each for each in planner.templates if each.name == pool.name)
+    if pool.is_static or template.usable.any():
+        return "" if pool.is_static else limits_fault(template)
+    types = [one.name for one in template.types]
     wanted = pool.requirements.get(INSTANCE_TYPE_LABEL)
     unknown = sorted(wanted.values - set(types)) if not wanted.is_open else []
     if unknown:

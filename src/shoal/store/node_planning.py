@@ -24,9 +24,17 @@ from shoal.autoscale.nodes.interruption_risk import RESTART_S, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.stated_capacity import with_stated_capacity
 from shoal.engine.cluster import Cluster
 from shoal.store.inventory import Inventory
-from shoal.store.node_scaling import ScalingNodes, ScalingObjects, limits_of, scaling_objects, zones_of
+from shoal.store.node_scaling import (
+    ScalingNodes,
+    ScalingObjects,
+    capacity_of_classes,
+    limits_of,
+    scaling_objects,
+    zones_of,
+)
 
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
@@ -54,6 +62,8 @@ class NodeScaling:
     workloads_held: int = 0
     """Workloads that wait in queues for quota."""
     searches: NodeDisruption | None = None
+    capacity: Sequence[str] = ()
+    """What becomes of the requests that only check for capacity, and of the buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +90,8 @@ def undecided_scaling(
     objects = scaling_objects(inventory)
     zones = zones_of(inventory)
     types = {pool.name: with_rates(pool, options.types_of(pool, zones)) for pool in objects.pools}
+    classes = capacity_of_classes(inventory)
+    waiting = {key: with_stated_capacity(pod, classes) for key, pod in waiting.items()}
     nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
     given, unplanned = _planning_input(objects, types, nodes, cluster, waiting, held, options.settings)
     return NodeScaling(objects, types, nodes, unplanned=unplanned), given
@@ -95,7 +107,9 @@ def _nodes(
 ) -> tuple[DisruptableNode, ...]:
     by_name = {pool: {one.name: one for one in each} for pool, each in types.items()}
     reader = ScalingNodes(objects, by_name, now)
-    known = {each.value.metadata.key: each.value for each in inventory.of(Pod)} | dict(waiting)
+    classes = capacity_of_classes(inventory)
+    present = (with_stated_capacity(each.value, classes) for each in inventory.of(Pod))
+    known = {pod.metadata.key: pod for pod in present} | dict(waiting)
     on_node: dict[str, list[Pod]] = {}
     for key, allocation in cluster.pods.items():
         if key in known:

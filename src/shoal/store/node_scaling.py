@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from shoal.api.decode import Unknown, convert
-from shoal.api.disruption import PodDisruptionBudget
+from shoal.api.disruption import PodDisruptionBudget, PriorityClass
 from shoal.api.meta import DEFAULT_NAMESPACE, Namespace
 from shoal.api.node import Node
 from shoal.api.pod import Pod
@@ -27,6 +27,7 @@ from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pool_reading import duration_s, pool_of
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.stated_capacity import StatedCapacity, stated_capacity
 from shoal.autoscale.nodes.volumes import Volumes
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, POOL_LABEL, ZONE_LABEL
 from shoal.autoscale.requirements.requirement_set import requirements_of_labels
@@ -106,6 +107,12 @@ def zones_of(inventory: Inventory) -> tuple[str, ...]:
     """The zones in which the cluster has nodes."""
     labels = (each.value.metadata.labels for each in inventory.of(Node))
     return tuple(sorted({zone for each in labels if (zone := each.get(ZONE_LABEL))}))
+
+
+def capacity_of_classes(inventory: Inventory) -> dict[str, StatedCapacity]:
+    """The capacity types that PriorityClasses state for their pods, by the names of the classes."""
+    classes = [each.value.metadata for each in inventory.of(PriorityClass)]
+    return {meta.name: stated for meta in classes if (stated := stated_capacity(meta)) is not None}
 
 
 def limits_of(inventory: Inventory, pods: Sequence[Pod]) -> tuple[DisruptionLimit, ...]:

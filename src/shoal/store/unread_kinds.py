@@ -16,6 +16,7 @@ _KINDS_BY_GROUP: Mapping[str, str] = {
     "apiregistration.k8s.io": "APIService",
     "apps": "ControllerRevision",
     "autoscaling": "HorizontalPodAutoscaler",
+    "autoscaling.x-k8s.io": "CapacityBuffer ProvisioningRequest",
     "autoscaling.k8s.io": "VerticalPodAutoscaler",
     "cert-manager.io": "Certificate ClusterIssuer Issuer",
     "certificates.k8s.io": "CertificateSigningRequest",

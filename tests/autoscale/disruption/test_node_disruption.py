@@ -135,6 +135,36 @@ def test_annotations_and_budgets_protect_pods() -> None:
     assert _searches([standing("n", BIG, past)], limits=[limit]).decide("single").action == "replace"
 
 
+def test_a_pod_that_cluster_autoscaler_may_not_evict_keeps_its_node() -> None:
+    key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+    guarded = _running("g", annotations={key: "false"})
+    decision = _searches([standing("n", BIG, guarded)]).decide("single")
+
+    assert decision.action == "none"
+    assert decision.kept == {"n": f"pod default/g has annotation {key}: false"}
+    assert _searches([standing("n", BIG, _running("g", annotations={key: "true"}))]).decide("single").nodes == ("n",)
+
+
+def test_pods_of_daemon_sets_that_may_not_be_evicted_keep_no_node() -> None:
+    daemon = _running("d", owner="DaemonSet", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"})
+
+    assert _searches([standing("n", BIG, daemon)]).decide("emptiness").nodes == ("n",)
+
+
+def test_a_node_that_cluster_autoscaler_may_not_remove_stays() -> None:
+    key = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+    for method in ("emptiness", "drift"):
+        node = standing("n", BIG)
+        guarded = structs.replace(
+            node,
+            node=structs.replace(node.node, metadata=structs.replace(node.node.metadata, annotations={key: "true"})),
+        )
+        searches = _searches([guarded], drifted_since=NOW)
+        assert searches.decide(method).action == "none"
+        assert searches.decide(method).kept == {"n": f"it has annotation {key}"}
+        assert _searches([node], drifted_since=NOW).decide(method).nodes == ("n",)
+
+
 def test_a_drifted_node_with_a_grace_period_is_replaced_in_spite_of_its_pods() -> None:
     guarded = _running("g", annotations={"karpenter.sh/do-not-disrupt": "true"})
     drifted: dict[str, Any] = {"drifted_since": NOW - timedelta(hours=1)}

@@ -72,8 +72,56 @@ def test_groups_of_cluster_autoscaler_get_its_times() -> None:
     assert [pool["metadata"]["name"] for pool in found.pools] == ["gpu-asg", "grp-2"]
     assert [pool["spec"]["limits"] for pool in found.pools] == [{"nodes": "8"}, {"nodes": "3"}]
     assert found.pools[0]["spec"]["disruption"] == {"consolidateAfter": "20m"}
-    assert "--expander has no equivalent in a NodePool and is left out" in found.warnings
+    assert any("--expander=priority: give the ConfigMap" in each for each in found.warnings)
     assert any("the instance type is not known" in each for each in found.warnings)
+
+
+def test_flags_of_cluster_autoscaler_without_an_equivalent_are_named() -> None:
+    _, warnings = _imported(
+        "cluster-autoscaler --v=4 --cloud-provider=aws --nodes=0:20:h100 --skip-nodes-with-system-pods=false "
+        "--balance-similar-node-groups=true --scale-down-delay-after-add=10m --scale-down-enabled=true"
+    )
+    left = [each.split()[0] for each in warnings if "no equivalent" in each]
+    assert left == ["--balance-similar-node-groups", "--scale-down-delay-after-add", "--skip-nodes-with-system-pods"]
+
+
+def test_taints_of_eksctl_are_kept() -> None:
+    pool, _ = _imported("eksctl create nodegroup --name g --node-taints nvidia.com/gpu=present:NoSchedule")
+    assert pool["spec"]["template"]["spec"]["taints"] == [
+        {"key": "nvidia.com/gpu", "effect": "NoSchedule", "value": "present"}
+    ]
+
+
+def _weights(priorities: str, expander: str = "priority") -> tuple[list[int | None], list[str]]:
+    names = ("spot-a", "on-demand-a", "other")
+    words = ["cluster-autoscaler", f"--expander={expander}", *(f"--nodes=0:8:{name}" for name in names)]
+    meta = {"name": "cluster-autoscaler-priority-expander", "namespace": "kube-system"}
+    found = pools_of([words], [{"kind": "ConfigMap", "metadata": meta, "data": {"priorities": priorities}}])
+    for raw in found.pools:
+        pool_of(raw, warnings=[])
+    left = [each for each in found.warnings if "expander" in each]
+    return [pool["spec"].get("weight") for pool in found.pools], left
+
+
+def test_the_priorities_of_the_expander_become_weights() -> None:
+    assert _weights("10: [on-demand.*]\n50: [spot.*]") == ([50, 10, None], [])
+
+
+def test_priorities_that_are_no_weights_keep_their_order() -> None:
+    assert _weights("0: [on-demand.*]\n5000: [spot.*]")[0] == [2, 1, None]
+
+
+def test_the_expanders_after_the_priorities_are_named() -> None:
+    weights, left = _weights("10: [spot.*]", "priority,least-waste")
+    assert weights == [10, None, None]
+    assert left == ["--expander=least-waste has no equivalent in a NodePool and is left out"]
+    assert _weights("10: [spot.*]", "price")[0] == [None, None, None], "the ConfigMap is not used by other expanders"
+
+
+def test_priorities_that_cannot_be_read_are_an_error_with_their_place() -> None:
+    with pytest.raises(UserError, match="whole number") as caught:
+        _weights("high: [spot.*]")
+    assert caught.value.where.path == "data.priorities"
 
 
 def test_the_deployment_of_cluster_autoscaler_is_read() -> None:

@@ -104,7 +104,7 @@ def _predicted(buffer: CapacityBuffer, pod: Pod, now: datetime, demand_gpus: flo
     if FORECAST not in buffer.annotations:
         return None
     where = buffer.where.below(f"metadata.annotations[{FORECAST}]")
-    gpus = sum(amount for name, amount in _devices(pod).items() if name.endswith("/gpu"))
+    gpus = gpus_of(pod)
     if not gpus:
         fix = "name GPUs in the limits of its containers, or remove the annotation"
         raise UserError(f"the pods of PodTemplate {buffer.template} ask for no GPUs", where=where, fix=fix)
@@ -118,6 +118,11 @@ def _within_limits(buffer: CapacityBuffer, pod: Pod) -> int | None:
     limits = amounts({name: to_quantity(str(text)) for name, text in buffer.limits.items()})
     counts = [limits[name] // wanted[name] for name in limits if wanted.get(name)]
     return min(counts, default=0)
+
+
+def gpus_of(pod: Pod) -> int:
+    """By the limits of its containers."""
+    return sum(amount for name, amount in _devices(pod).items() if name.endswith("/gpu"))
 
 
 def _devices(pod: Pod) -> dict[str, int]:

@@ -11,8 +11,8 @@ from shoal.api.pod import Pod
 from shoal.autoscale.disruption.protection import (
     DisruptionLimit,
     eviction_cost,
-    is_annotated,
     is_rescheduled,
+    node_annotation,
     protection,
 )
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
@@ -78,8 +78,9 @@ def blocker(
         return "it is being deleted"
     if not existing.is_initialized:
         return "it is not initialized"
-    if is_annotated(existing.node.metadata.annotations):
-        return "it has annotation karpenter.sh/do-not-disrupt"
+    annotation = node_annotation(existing.node.metadata.annotations)
+    if annotation is not None:
+        return f"it has annotation {annotation}"
     if ignores_pods:
         return None
     listed = tuple(limits)

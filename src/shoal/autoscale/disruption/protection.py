@@ -13,12 +13,13 @@ from shoal.api.pod import Pod
 from shoal.api.requirement import as_int64
 from shoal.api.selectors import LabelSelector, selector_of
 from shoal.api.taints import Taint
+from shoal.autoscale.expanders.scale_down import DISABLED, MIRROR
 from shoal.units.durations import DurationError, nanoseconds
 
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 _OLD_DO_NOT_EVICT: Final = "karpenter.sh/do-not-evict"
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-_MIRROR: Final = "kubernetes.io/config.mirror"
+_SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 _DISRUPTED: Final = Taint("karpenter.sh/disrupted", "NoSchedule")
 
 
@@ -35,9 +36,9 @@ class DisruptionLimit(msgspec.Struct, frozen=True):
         return namespace == self.namespace and selector_of(self.selector).matches(pod.metadata.labels)
 
 
-def is_annotated(annotations: Mapping[str, str]) -> bool:
-    """Whether a node says that it must not be disrupted."""
-    return annotations.get(DO_NOT_DISRUPT) == "true"
+def node_annotation(annotations: Mapping[str, str]) -> str | None:
+    """The annotation by which a node says that it must not be disrupted: Karpenter's or Cluster Autoscaler's."""
+    return next((key for key in (DO_NOT_DISRUPT, DISABLED) if annotations.get(key) == "true"), None)
 
 
 def is_active(pod: Pod) -> bool:
@@ -51,7 +52,7 @@ def owner_kind(pod: Pod) -> str:
 
 def is_mirror(pod: Pod) -> bool:
     """Whether it represents a static pod of the kubelet."""
-    return owner_kind(pod) == "Node" or _MIRROR in pod.metadata.annotations
+    return owner_kind(pod) == "Node" or MIRROR in pod.metadata.annotations
 
 
 def is_rescheduled(pod: Pod) -> bool:
@@ -70,6 +71,8 @@ def protection(pod: Pod, limits: Iterable[DisruptionLimit], now: datetime) -> st
     if is_mirror(pod) or any(each.tolerates(_DISRUPTED) for each in pod.spec.tolerations):
         # It is not evicted, so no budget protects it.
         return None
+    if owner_kind(pod) != "DaemonSet" and pod.metadata.annotations.get(_SAFE_TO_EVICT) == "false":
+        return f"pod {pod.metadata.key} has annotation {_SAFE_TO_EVICT}: false"
     selecting = [limit for limit in limits if limit.selects(pod)]
     if len(selecting) > 1:
         return f"pod {pod.metadata.key} has more than one PodDisruptionBudget"

@@ -20,14 +20,21 @@ Options = list[ScaleUpOption]
 Expander = Callable[[Sequence[ScaleUpOption]], Options]
 
 
+def priority_of(group: str, priorities: Priorities | None) -> int | None:
+    """The highest priority with a pattern that matches the name of the group; None without one."""
+    matching = (
+        priority
+        for priority, patterns in (priorities or {}).items()
+        if priority >= _LEAST_PRIORITY and any(pattern.occurs(group) for pattern in patterns)
+    )
+    return max(matching, default=None)
+
+
 def by_priority(options: Sequence[ScaleUpOption], priorities: Priorities | None) -> Options:
     """The options of the highest priority with a match; all options where nothing matches or nothing is configured."""
-    for priority in sorted((each for each in priorities or {} if each >= _LEAST_PRIORITY), reverse=True):
-        patterns = (priorities or {})[priority]
-        matching = [each for each in options if any(pattern.occurs(each.group) for pattern in patterns)]
-        if matching:
-            return matching
-    return list(options)
+    found = [priority_of(each.group, priorities) for each in options]
+    best = max((each for each in found if each is not None), default=None)
+    return [each for each, priority in zip(options, found, strict=True) if priority == best]
 
 
 def least_waste(options: Sequence[ScaleUpOption]) -> Options:

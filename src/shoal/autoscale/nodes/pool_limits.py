@@ -114,6 +114,22 @@ class PoolLimits:
         return ", ".join(f"{name}: {_shown(name, left)} left" for name, left in sorted(self.left.items()))
 
 
+def limits_fault(template: PoolTemplate) -> str:
+    """Why the limits of a pool never allow a node, of whichever of its types; empty if they do."""
+    limits = PoolLimits(template, ())
+    if not template.usable.any() or (limits.within() & template.usable).any():
+        return ""
+    named = ", ".join(f"{name}: {_shown(name, limit)}" for name, limit in sorted(limits.left.items()))
+    cheapest = next(one for one in template.types if one.name == template.usable_types()[0])
+    needs = [
+        f"{name}: {_shown(name, cheapest.capacity.get(name, 0))}"
+        for name, limit in sorted(limits.left.items())
+        if name not in (NODES_LIMIT, SPEND_LIMIT) and cheapest.capacity.get(name, 0) > limit
+    ]
+    example = f"; {cheapest.name} has {', '.join(needs)}" if needs else ""
+    return f"its limits ({named}) are below one node of each of its instance types{example}"
+
+
 def _nothing() -> None:
     """There is no limit of spending."""
 

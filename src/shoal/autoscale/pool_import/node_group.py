@@ -32,6 +32,7 @@ class NodeGroup(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
     taints: tuple[Mapping[str, str], ...] = ()
     consolidate_after: str = ""
+    weight: int = 0
 
 
 class ImportedPools(msgspec.Struct, frozen=True):
@@ -62,6 +63,8 @@ def node_pool(group: NodeGroup) -> dict[str, Any]:
     if group.taints:
         template["spec"]["taints"] = [dict(taint) for taint in group.taints]
     spec: dict[str, Any] = {"template": template}
+    if group.weight:
+        spec["weight"] = group.weight
     if group.most is not None:
         spec["limits"] = {"nodes": str(group.most)}
     spec["disruption"] = {"consolidateAfter": group.consolidate_after or "10m"}

@@ -1,4 +1,7 @@
-"""Reads node groups: commands of eksctl and gcloud, ClusterConfigs of eksctl, and the flags of Cluster Autoscaler."""
+"""Reads node groups: commands of eksctl and gcloud, ClusterConfigs of eksctl, and the flags of Cluster Autoscaler.
+
+The priorities of Cluster Autoscaler's priority expander become the weights of its groups' pools.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from shoal.api.priority_expander import CONFIG_MAP, KEY, Priorities, priorities_of
+from shoal.autoscale.expanders.expanders import priority_of
 from shoal.autoscale.pool_import.flags import Flags, checked_size, labels_of, taints_of_text
 from shoal.autoscale.pool_import.node_group import ImportedPools, NodeGroup, node_pool, warnings_of
-from shoal.units.errors import UserError, excerpt
+from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.numbers import whole_of
 
 Raw = Mapping[str, Any]
@@ -33,21 +38,30 @@ _LEFT_ALONE: Final = frozenset(
     }
 )
 """Flags that are about the cluster or its node class."""
-_MATTERING_GROUPS: Final = ("expander", "scale-down-utilization-threshold", "scale-down-gpu-utilization-threshold")
+_OF_THE_PROCESS: Final = frozenset(
+    {
+        *("address", "cloud-config", "cloud-provider", "cluster-name", "kubeconfig", "kubernetes", "leader-elect"),
+        *("log-file", "logtostderr", "alsologtostderr", "namespace", "profiling", "stderrthreshold", "v", "vmodule"),
+    }
+)
+"""Flags of Cluster Autoscaler that say nothing about node groups."""
+_MOST_WEIGHT: Final = 100
 
 
 def pools_of(commands: Iterable[Sequence[str]], documents: Iterable[Raw]) -> ImportedPools:
     """`commands`: words of command lines. `documents`: ClusterConfigs, or workloads that run Cluster Autoscaler."""
     groups: list[NodeGroup] = []
     warnings: list[str] = []
+    listed = list(documents)
+    priorities = next((_priorities(raw) for raw in listed if _is_of_expander(raw)), None)
     for words in commands:
-        _add_command(words, groups, warnings)
-    for raw in documents:
+        _add_command(words, groups, warnings, priorities)
+    for raw in listed:
         if raw.get("kind") == "ClusterConfig":
             groups += _of_cluster_config(raw)
-        else:
+        elif not _is_of_expander(raw):
             for words in _autoscaler_commands(raw):
-                _add_command(words, groups, warnings)
+                _add_command(words, groups, warnings, priorities)
     names = [group.name for group in groups]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -66,7 +80,20 @@ def command_lines(text: str) -> list[list[str]]:
         raise UserError(f"a command cannot be read: {error}") from error
 
 
-def _add_command(words: Sequence[str], groups: list[NodeGroup], warnings: list[str]) -> None:
+def _is_of_expander(raw: Raw) -> bool:
+    return raw.get("kind") == "ConfigMap" and (raw.get("metadata") or {}).get("name") == CONFIG_MAP
+
+
+def _priorities(raw: Raw) -> Priorities:
+    try:
+        return priorities_of(str((raw.get("data") or {}).get(KEY, "")))
+    except UserError as error:
+        raise error.at(Where(obj=f"ConfigMap {CONFIG_MAP}", path=f"data.{KEY}")) from error
+
+
+def _add_command(
+    words: Sequence[str], groups: list[NodeGroup], warnings: list[str], priorities: Priorities | None
+) -> None:
     listed = list(words)
     if listed[:1] == ["gcloud"] and "node-pools" in listed:
         groups.append(_of_gcloud(listed[listed.index("node-pools") + 1 :], warnings))
@@ -75,7 +102,7 @@ def _add_command(words: Sequence[str], groups: list[NodeGroup], warnings: list[s
     elif any(word.lstrip("-").startswith("nodes=") for word in listed) or any(
         word.endswith("cluster-autoscaler") for word in listed[:1]
     ):
-        groups += _of_autoscaler(listed, warnings)
+        groups += _of_autoscaler(listed, warnings, priorities)
     else:
         raise UserError(
             f"{excerpt(' '.join(listed))} creates no node group",
@@ -124,10 +151,11 @@ def _of_eksctl(words: Sequence[str], warnings: list[str]) -> NodeGroup:
     types = flags.text("instance-types") or flags.text("node-type", "t", "instance-type")
     zones = tuple(filter(None, flags.text("node-zones").split(",")))
     is_spot, labels = flags.is_on("spot"), labels_of(flags.text("node-labels"))
+    taints = tuple(taints_of_text(flags.text("node-taints", "taints")))
     flags.all("managed")
     _tell_unused(name, flags, warnings)
     chosen = tuple(filter(None, types.split(",")))
-    return NodeGroup(name, "aws", chosen, zones, is_spot, least, most, labels)
+    return NodeGroup(name, "aws", chosen, zones, is_spot, least, most, labels, taints)
 
 
 def _of_cluster_config(raw: Raw) -> list[NodeGroup]:
@@ -160,12 +188,23 @@ def _of_config_group(raw: Raw) -> NodeGroup:
     )
 
 
-def _of_autoscaler(words: Sequence[str], warnings: list[str]) -> list[NodeGroup]:
+def _of_autoscaler(words: Sequence[str], warnings: list[str], priorities: Priorities | None) -> list[NodeGroup]:
     flags = Flags(words)
     after = flags.text("scale-down-unneeded-time") or "10m"
     if flags.text("scale-down-enabled") == "false":
         after = "Never"
     groups = []
+    expanders = flags.text("expander").split(",")
+    weights: dict[str, int] = {}
+    if expanders[0] == "priority" and priorities is not None:
+        weights = _weights([each.split(":", 2)[-1] for each in flags.all("nodes")], priorities)
+        expanders = expanders[1:]
+    if expanders[:1] == ["priority"]:
+        warnings.append(
+            f"--expander=priority: give the ConfigMap {CONFIG_MAP} with -f too, for the weights of the pools"
+        )
+    elif any(expanders):
+        warnings.append(f"--expander={','.join(expanders)} has no equivalent in a NodePool and is left out")
     for each in flags.all("nodes"):
         least, _, rest = each.partition(":")
         most, _, name = rest.partition(":")
@@ -173,13 +212,29 @@ def _of_autoscaler(words: Sequence[str], warnings: list[str]) -> list[NodeGroup]
         if sizes[0] is None or sizes[1] is None or not name:
             raise UserError(f"--nodes={each} is not min:max:name")
         bounds = checked_size(name, *sizes)
-        groups.append(NodeGroup(_pool_name(name), "", least=bounds[0], most=bounds[1], consolidate_after=after))
+        weight = weights.get(name, 0)
+        groups.append(
+            NodeGroup(_pool_name(name), "", least=bounds[0], most=bounds[1], consolidate_after=after, weight=weight)
+        )
     if flags.all("node-group-auto-discovery"):
         warnings.append("--node-group-auto-discovery names no node groups: list them with --nodes=min:max:name")
     warnings += [
-        f"--{name} has no equivalent in a NodePool and is left out" for name in _MATTERING_GROUPS if flags.all(name)
+        f"--{name} has no equivalent in a NodePool and is left out"
+        for name in flags.unused()
+        if name not in _OF_THE_PROCESS
     ]
     return groups
+
+
+def _weights(names: Sequence[str], priorities: Priorities) -> dict[str, int]:
+    """The weights of the pools of these groups: their priorities where all can be weights, else their order. A group
+    that matches nothing has none, and is used last, as by Cluster Autoscaler.
+    """
+    found = {name: priority for name in names if (priority := priority_of(name, priorities)) is not None}
+    if all(1 <= priority <= _MOST_WEIGHT for priority in found.values()):
+        return found
+    order = sorted(set(found.values()))
+    return {name: min(order.index(priority) + 1, _MOST_WEIGHT) for name, priority in found.items()}
 
 
 def _pool_name(name: str) -> str:

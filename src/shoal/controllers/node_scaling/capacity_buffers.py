@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
 from shoal.api.pod import Pod
 from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.api.wire import to_quantity
@@ -46,13 +44,7 @@ class CapacityBuffers:
         on present nodes."""
         wanted = {item: self._pods(item) for item in self._items()}
         pods = [pod for each in wanted.values() if not isinstance(each, UserError) for pod in each]
-        found = NodePlan()
-        if pods:
-            placed = [pod for pod in given.pods if pod_key(pod) in plan.placed]
-            beside, _ = await self._computations.booked(given, placed)
-            beside = replace(beside, pods=tuple(pods), gangs={}, together={}, forbidden={})
-            found = await self._computations.trial_plan(beside)
-            given, _ = await self._computations.booked(given, [pod for pod in pods if pod_key(pod) in found.placed])
+        given, found = await self._computations.room(given, plan, pods)
         for item, each in wanted.items():
             await self._report(item, each, found)
         return given, found

@@ -23,6 +23,7 @@ from shoal.client.kind import (
     NAMESPACES,
     NODES,
     PODS,
+    PRIORITY_CLASSES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -53,6 +54,7 @@ _KINDS: Final = (
     VOLUME_CLAIMS,
     VOLUMES,
     STORAGE_CLASSES,
+    PRIORITY_CLASSES,
     PODS,
 )
 

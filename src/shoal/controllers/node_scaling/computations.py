@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from shoal.api.pod import Pod
+from shoal.autoscale.capacity_buffers.room import room_for_buffers
 from shoal.autoscale.disruption.searches import DisruptionInput
 from shoal.autoscale.nodes.bookings import on_present_nodes, with_bookings
 from shoal.autoscale.nodes.confirmation import confirmed
@@ -43,6 +44,10 @@ class Computations:
     async def booked(self, given: PlanningInput, pods: Sequence[Pod]) -> tuple[PlanningInput, frozenset[str]]:
         """The input with capacity kept for these pods, and those of them that find no place."""
         return (await self._run(lambda: with_bookings(given, pods))) if pods else (given, frozenset())
+
+    async def room(self, given: PlanningInput, plan: NodePlan, pods: Sequence[Pod]) -> tuple[PlanningInput, NodePlan]:
+        """The input with room kept for these pods of buffers, and the plan of nodes for the others of them."""
+        return (await self._run(lambda: room_for_buffers(given, plan, pods))) if pods else (given, NodePlan())
 
     async def on_present_nodes(self, given: PlanningInput, pods: Sequence[Pod]) -> NodePlan:
         """A plan in which no node is provisioned."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
-
-import msgspec
 
 from shoal.api.pod import Pod
 from shoal.autoscale.nodes.plan import NodePlan
-from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
-from shoal.autoscale.provisioning_requests.pods import requested_pods, unconsumed
+from shoal.autoscale.provisioning_requests.demand import Demand, RequestedCapacity, demand_of
+from shoal.autoscale.provisioning_requests.pods import requested_pods
 from shoal.autoscale.provisioning_requests.progress import (
     NewCondition,
     due_condition,
@@ -28,7 +25,6 @@ from shoal.autoscale.provisioning_requests.progress import (
     unkept,
 )
 from shoal.autoscale.provisioning_requests.request import (
-    ATOMIC_SCALE_UP,
     CAPACITY_REVOKED,
     CLAIMS,
     FAILED,
@@ -42,33 +38,6 @@ from shoal.client.item import Item, Obj
 from shoal.client.kind import POD_TEMPLATES, Kind
 from shoal.client.port import Patch
 from shoal.units.errors import UserError
-
-
-class RequestedCapacity(NamedTuple):
-    """A request, and those of its pods for which the cluster has no pod yet."""
-
-    request: ProvisioningRequest
-    pods: tuple[Pod, ...]
-
-    @property
-    def keys(self) -> frozenset[str]:
-        return frozenset(map(pod_key, self.pods))
-
-
-class Demand(NamedTuple):
-    """The requests that a planning has to do with."""
-
-    booked: tuple[RequestedCapacity, ...] = ()
-    to_check: tuple[RequestedCapacity, ...] = ()
-    to_provision: tuple[RequestedCapacity, ...] = ()
-
-    def added_to(self, given: PlanningInput) -> PlanningInput:
-        """The input with the pods for which nodes are requested; those of one request are planned as a whole."""
-        if not self.to_provision:
-            return given
-        pods = [pod for each in self.to_provision for pod in each.pods]
-        gangs = {key: each.request.gang for each in self.to_provision for key in each.keys}
-        return msgspec.structs.replace(given, pods=(*given.pods, *pods), gangs={**given.gangs, **gangs})
 
 
 class ProvisioningRequests:
@@ -115,23 +84,8 @@ class ProvisioningRequests:
     def demand(self, present: Iterable[Pod]) -> Demand:
         """What is to be planned now. `present`: the pods of the cluster."""
         now_s = self._context.clock.seconds()
-        booked: list[RequestedCapacity] = []
-        check: list[RequestedCapacity] = []
-        provision: list[RequestedCapacity] = []
-        pods = tuple(present)
-        for _, request in self._known():
-            if request.is_ended:
-                continue
-            try:
-                left = unconsumed(request, self._pods(request), pods)
-            except UserError:
-                continue
-            wanted = RequestedCapacity(request, left)
-            if request.has(PROVISIONED):
-                booked.append(wanted)
-            elif self._tries.get(request.uid, (0, 0.0))[1] <= now_s:
-                (provision if request.class_name == ATOMIC_SCALE_UP else check).append(wanted)
-        return Demand(tuple(booked), tuple(check), tuple(provision))
+        requests = [request for _, request in self._known()]
+        return demand_of(requests, self._pods, present, lambda each: self._tries.get(each.uid, (0, 0.0))[1] <= now_s)
 
     def _pods(self, request: ProvisioningRequest) -> tuple[Pod, ...]:
         """The pods for which capacity is kept, or is to be found. Raises UserError if none can be made."""

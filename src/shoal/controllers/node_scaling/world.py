@@ -15,10 +15,10 @@ from shoal.autoscale.node_claims.claim import NodeClaim
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pool_modes import PoolMode
+from shoal.autoscale.provisioning_requests.demand import Demand
 from shoal.client.item import Item
 from shoal.cloud.port import CloudInstance
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
-from shoal.controllers.node_scaling.provisioning_requests import Demand
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import NodeScaling, ScalingOptions
 

@@ -15,7 +15,7 @@ OBJECT = frozenset(
         *("value", "globalDefault", "preemptionPolicy", "description"),
         *("handler", "overhead", "scheduling"),
         *("provisioner", "volumeBindingMode", "allowedTopologies", "reclaimPolicy"),
-        *("topologyPolicies", "attributes", "zones"),
+        *("topologyPolicies", "attributes", "zones", "template"),
     }
 )
 """Top-level fields of objects, in one set for all kinds, because each name has one meaning."""
@@ -49,6 +49,7 @@ ANNOTATION_DOMAINS = (
     "storageclass.kubernetes.io",
     "karpenter.sh",
     "cluster-autoscaler.kubernetes.io",
+    "autoscaling.x-k8s.io",
     "controller.kubernetes.io",
 )
 """Domains of annotations of schedulers, queues and devices, including their subdomains."""

@@ -24,6 +24,9 @@ RUNTIME_CLASSES = Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", is
 NEEDED = (core.NODES, core.PODS)
 """Kinds without which no decision is possible."""
 
+_BEFORE_PODS = (others.CAPACITY_BUFFERS, others.PROVISIONING_REQUESTS)
+"""Kinds that keep capacity for pods of a PodTemplate. Without them no PodTemplate is read."""
+
 WANTED: tuple[Kind, ...] = (
     core.NAMESPACES,
     core.NODES,
@@ -52,6 +55,8 @@ WANTED: tuple[Kind, ...] = (
     core.RESOURCE_QUOTAS,
     core.DISRUPTION_BUDGETS,
     core.VOLUME_CLAIMS,
+    *_BEFORE_PODS,
+    core.POD_TEMPLATES,
     core.RESOURCE_CLAIM_TEMPLATES,
     core.RESOURCE_CLAIMS,
     others.VOLCANO_POD_GROUPS,
@@ -74,7 +79,10 @@ WANTED: tuple[Kind, ...] = (
 def present(served: Iterable[ServedKind]) -> Iterator[Kind]:
     """The kinds that this server lists, each in a supported version, in the order of this table."""
     there = {(one.kind.group, one.kind.plural): one for one in served}
+    has_templates = any((kind.group, kind.plural) in there for kind in _BEFORE_PODS)
     for kind in WANTED:
+        if kind == core.POD_TEMPLATES and not has_templates:
+            continue
         found = there.get((kind.group, kind.plural))
         if found is not None and "list" in found.verbs:
             yield _in_version(kind, found)

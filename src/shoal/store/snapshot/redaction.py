@@ -139,7 +139,12 @@ _PARTS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
 }
 """Fields with a redaction of their own, by kind and field."""
 
-_OURS = frozenset({"NodeClaim", "NodePool", "PersistentVolume", "PersistentVolumeClaim", "StorageClass"})
+_OURS = frozenset(
+    {
+        *("CapacityBuffer", "NodeClaim", "NodePool", "PersistentVolume", "PersistentVolumeClaim", "PodTemplate"),
+        *("ProvisioningRequest", "StorageClass"),
+    }
+)
 """Kinds without a type whose fields are known."""
 
 

@@ -1,0 +1,68 @@
+"""Represents the ProvisioningRequests of a planning: what is kept, checked and provisioned for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from shoal.api.pod import Pod
+from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
+from shoal.autoscale.provisioning_requests.pods import unconsumed
+from shoal.autoscale.provisioning_requests.request import ATOMIC_SCALE_UP, PROVISIONED, ProvisioningRequest
+from shoal.units.errors import UserError
+
+
+class RequestedCapacity(NamedTuple):
+    """A request, and those of its pods for which the cluster has no pod yet."""
+
+    request: ProvisioningRequest
+    pods: tuple[Pod, ...]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(map(pod_key, self.pods))
+
+
+class Demand(NamedTuple):
+    """The requests that a planning has to do with."""
+
+    booked: tuple[RequestedCapacity, ...] = ()
+    to_check: tuple[RequestedCapacity, ...] = ()
+    to_provision: tuple[RequestedCapacity, ...] = ()
+
+    def added_to(self, given: PlanningInput) -> PlanningInput:
+        """The input with the pods for which nodes are requested; those of one request are planned as a whole."""
+        if not self.to_provision:
+            return given
+        pods = [pod for each in self.to_provision for pod in each.pods]
+        gangs = {key: each.request.gang for each in self.to_provision for key in each.keys}
+        return replace(given, pods=(*given.pods, *pods), gangs={**given.gangs, **gangs})
+
+
+def demand_of(
+    requests: Iterable[ProvisioningRequest],
+    pods_of: Callable[[ProvisioningRequest], tuple[Pod, ...]],
+    present: Iterable[Pod],
+    is_due: Callable[[ProvisioningRequest], bool],
+) -> Demand:
+    """What is to be planned now. `pods_of` raises UserError for a request of which no pods can be made; it is left out.
+    `present`: the pods of the cluster. `is_due`: whether a request without capacity is tried now.
+    """
+    booked: list[RequestedCapacity] = []
+    check: list[RequestedCapacity] = []
+    provision: list[RequestedCapacity] = []
+    pods = tuple(present)
+    for request in requests:
+        if request.is_ended:
+            continue
+        try:
+            wanted = RequestedCapacity(request, unconsumed(request, pods_of(request), pods))
+        except UserError:
+            continue
+        if request.has(PROVISIONED):
+            booked.append(wanted)
+        elif is_due(request):
+            (provision if request.class_name == ATOMIC_SCALE_UP else check).append(wanted)
+    return Demand(tuple(booked), tuple(check), tuple(provision))

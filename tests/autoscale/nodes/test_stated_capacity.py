@@ -1,0 +1,64 @@
+"""The capacity type that a workload or its PriorityClass states decides which nodes are planned for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from build.pool_worlds import machine, pod, pool, world
+from shoal.api.meta import ObjectMeta
+from shoal.api.pod import Pod
+from shoal.autoscale.nodes.instance_types import Offering
+from shoal.autoscale.nodes.planner import plan_nodes
+from shoal.autoscale.nodes.stated_capacity import FALLBACK, StatedCapacity, stated_capacity, with_stated_capacity
+from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL as KEY
+
+_BOTH = replace(machine("m", 8, price=8), offerings=(Offering("a", "on-demand", 8.0), Offering("a", "spot", 3.0)))
+_SPOT_ONLY = replace(machine("m", 8, price=8), offerings=(Offering("a", "spot", 3.0),))
+
+
+def _planned(given: Pod, kind: Any = _BOTH, classes: dict[str, StatedCapacity] | None = None) -> list[str]:
+    plan = plan_nodes(world((kind,), [with_stated_capacity(given, classes or {})], pools=[pool()]))
+    return [node.offering.capacity_type for node in plan.new_nodes]
+
+
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+def test_a_pod_gets_the_capacity_type_that_it_states(field: str) -> None:
+    stated: dict[str, Any] = {field: {KEY: "on-demand"}}
+    assert _planned(pod("p", "1")) == ["spot"]
+    assert _planned(pod("p", "1", **stated)) == ["on-demand"]
+
+
+def test_no_node_is_planned_where_the_stated_type_is_not_offered() -> None:
+    assert _planned(pod("p", "1", annotations={KEY: "on-demand"}), _SPOT_ONLY) == []
+
+
+def test_with_a_fallback_another_type_is_planned() -> None:
+    notes = {KEY: "on-demand", FALLBACK: "true"}
+    assert _planned(pod("p", "1", annotations=notes)) == ["on-demand"]
+    assert _planned(pod("p", "1", annotations=notes), _SPOT_ONLY) == ["spot"]
+
+
+def test_a_priority_class_states_it_for_its_pods_and_the_pod_goes_first() -> None:
+    stated = stated_capacity(ObjectMeta(name="production", labels={KEY: "on-demand"}))
+    assert stated is not None
+    classes = {"production": stated}
+    own = pod("p", "1", annotations={KEY: "spot"})
+
+    for given, expected in ((pod("p", "1"), "on-demand"), (own, "spot")):
+        classed = replace(given, spec=replace(given.spec, priority_class_name="production"))
+        assert _planned(classed, classes=classes) == [expected]
+
+
+def test_a_node_selector_of_the_pod_replaces_it() -> None:
+    given = pod("p", "1", annotations={KEY: "on-demand"})
+    selecting = replace(given, spec=replace(given.spec, node_selector={KEY: "spot"}))
+    assert _planned(selecting) == ["spot"]
+
+
+def test_several_types_are_separated_by_commas() -> None:
+    assert stated_capacity(ObjectMeta(name="x", annotations={KEY: "reserved, on-demand"})) == StatedCapacity(
+        ("on-demand", "reserved")
+    )
