@@ -47,11 +47,11 @@ class _Fleet:
         for at in range(nodes):
             self.intake.apply(NodeSeen(NodeFacts(f"node-{at:04}", amounts, gpus=8)))
 
-    def job(self, queue: str, pods: int, gpus: int, nodes: Sequence[str] = (), priority: int = 0) -> None:
+    def job(self, queue: str, pods: int, gpus: int, nodes: Sequence[str] = (), priority: int = 0, minimum: int | None = None) -> None:
         """Its pods run on the nodes, or wait."""
         name = f"ns/job-{len(self._jobs):05}"
         ask = Ask(requests=(("cpu", 1000), ("memory", 1 << 30)), devices=WholeGpus(gpus) if gpus else None)
-        self.intake.apply(GroupSeen(GroupFacts(name, pods, priority=priority)))
+        self.intake.apply(GroupSeen(GroupFacts(name, pods if minimum is None else minimum, priority=priority)))
         self._jobs[name] = JobFacts(name, queue, priority, float(len(self._jobs)))
         for at in range(pods):
             who = PodIdentity(group=name, queue=queue, order=at, since_s=1.0)
@@ -118,11 +118,24 @@ def _gangs() -> tuple[float, str]:
     return took_s, f"{len(plan.evicted):,} pods evicted, {len(plan.nominated):,} nominated"
 
 
+def _surplus() -> tuple[float, str]:
+    """500 nodes full of 1,000 jobs of four one-GPU pods with a minimum of one, 200 jobs lack two whole nodes each"""
+    fleet = _Fleet(500, [VolcanoQueue("first"), VolcanoQueue("second")])
+    fleet.discipline.configure(structs.replace(DEFAULT, actions=("enqueue", "allocate", "gangreclaim")))
+    for at in range(1000):
+        fleet.job("first", 4, 1, [f"node-{(at + 125 * of) % 500:04}" for of in range(4)], minimum=1)
+    for _ in range(200):
+        fleet.job("second", 2, 8, priority=9)
+    took_s, plan = fleet.timed()
+    return took_s, f"{len(plan.evicted):,} pods evicted, {len(plan.nominated):,} nominated"
+
+
 _SHAPES: dict[str, tuple[Callable[[], tuple[float, str]], float]] = {
     "allocate": (_allocate, 1.0),
     "idle": (_idle, 0.005),
     "reclaim": (_reclaim, 2.0),
     "gangs": (_gangs, 0.5),
+    "surplus": (_surplus, 2.0),
 }
 """The shape and its bar in seconds."""
 

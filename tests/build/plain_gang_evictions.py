@@ -19,7 +19,7 @@ from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.session import Session
-from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods, may_hold
+from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
@@ -204,13 +204,6 @@ class PlainGangEvictions:
 
     def _fits_without(self, bundles: Sequence[Bundle], job: JobState) -> bool:
         """Evict the bundles, and place all that the job lacks."""
-        lacking = self._lacking(job)
-        charges = {pod.charge for pod in lacking}
-        if len(charges) == 1 and not (job.has_parts or job.roles):
-            leaving = (pod for bundle in bundles for pod in bundle.pods)
-            if not may_hold(self._session.cluster, lacking[0].charge, len(lacking), leaving):
-                # A trial for each victim that could be spared would be the square of the victims.
-                return False
         for bundle in bundles:
             for pod in bundle.pods:
                 self._view.evict(pod, job.name)

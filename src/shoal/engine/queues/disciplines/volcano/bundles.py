@@ -41,8 +41,9 @@ def bundles_of(session: Session, victims: Sequence[PodOfJob], *, takes_whole: bo
     if not takes_whole:
         return safe
     whole: list[Bundle] = []
+    gone = {pod.key for bundle in safe for pod in bundle.pods}
     for name in cores:
-        rest = _rest_of(session, name, {pod.key for bundle in safe for pod in bundle.pods})
+        rest = _rest_of(session, name, gone)
         if rest:
             whole.append(Bundle(tuple(rest), is_whole=True))
     return [*safe, *whole]
@@ -53,13 +54,16 @@ def within_guarantees(session: Session, bundles: Sequence[Bundle], queue: str) -
 
     What they hold passes to `queue`, so that the ancestors of both lose nothing."""
     shared = set(session.forest.path(queue))
+    guaranteed = {name for name, each in session.forest.queues.items() if each.guarantee} - shared
+    if not guaranteed:
+        return list(bundles)
     left: dict[str, dict[str, float]] = {}
     found: list[Bundle] = []
     for bundle in bundles:
         after: dict[str, dict[str, float]] = {}
         for pod in bundle.pods:
             for name in session.forest.path(session.jobs[pod.job].queue):
-                if name not in shared:
+                if name in guaranteed:
                     known = left.get(name) or session.accounts.allocated(name)
                     add(after.setdefault(name, dict(known)), pod.amounts, -1)
         if all(_has_guarantee(session, name, amounts) for name, amounts in after.items()):
@@ -69,12 +73,14 @@ def within_guarantees(session: Session, bundles: Sequence[Bundle], queue: str) -
 
 
 def _has_guarantee(session: Session, name: str, amounts: Figures) -> bool:
-    queue = session.forest.queues.get(name)
-    return queue is None or holds(amounts, queue.guarantee)
+    return holds(amounts, session.forest.queues[name].guarantee)
 
 
 def _rest_of(session: Session, name: str, gone: set[str]) -> list[PodOfJob]:
     """All pods of the job that are left, also those outside the domain; none where one of them may not be evicted."""
     job = session.jobs[name]
     rest = [pod for pod in job.ready.values() if pod.key not in gone]
-    return rest if all(pod.is_preemptible for pod in rest) else []
+    if not all(pod.is_preemptible for pod in rest):
+        return []
+    # Trials change the order in which the job lists its pods.
+    return sorted(rest, key=session.task_key, reverse=True) if len(rest) > 1 else rest

@@ -8,48 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.engine.charges import Charge
-from shoal.engine.cluster import Cluster
-from shoal.engine.facts import GPU_BEST, GPU_MILLI, GPU_WHOLE, NEVER_LACKING
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
+from shoal.engine.queues.disciplines.volcano.counted_room import Rows, counted_need
 from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
 from shoal.engine.queues.disciplines.volcano.session import Session
-
-Rows = NDArray[np.int64]
-
-
-def counted_need(charge: Charge, width: int) -> Rows:
-    """What a pod needs of each column that adds up over the pods of a node."""
-    need = np.full(width, NEVER_LACKING, np.int64)
-    need[: len(charge.need)] = charge.need
-    # How much of a device is free in one piece does not add up; the sum over a node's devices does.
-    need[[GPU_WHOLE, GPU_BEST]] = NEVER_LACKING
-    need[GPU_MILLI] = charge.gpu_milli or NEVER_LACKING
-    return need
-
-
-def may_hold(cluster: Cluster, charge: Charge, count: int, without: Iterable[PodOfJob]) -> bool:
-    """A bound by counts, which costs little: False only if so many equal pods cannot fit once the others have left."""
-    if cluster.devices.odd:
-        return True
-    need = counted_need(charge, cluster.width)
-    taken = np.zeros(cluster.width, np.int64)
-    taken[: len(charge.taken)] = charge.taken
-    columns = ((need > 0) & (taken >= need)).nonzero()[0]
-    if not len(columns):
-        return True
-    free = cluster.free[: cluster.rows, columns]
-    freed: dict[Charge, Rows] = {}
-    for pod in without:
-        amounts = freed.get(pod.charge)
-        if amounts is None:
-            amounts = freed[pod.charge] = np.asarray(pod.charge.taken)[columns]
-        free[cluster.pods[pod.key].row] += amounts
-    most = np.maximum(free, 0) // need[columns]
-    return int(most.min(axis=1).sum()) >= count
-
 
 class RunningPods:
     """The pods that may be evicted, by queue and row."""

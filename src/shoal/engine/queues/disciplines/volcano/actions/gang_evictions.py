@@ -7,7 +7,6 @@ fits; then those that turn out not to be needed are spared. A domain that does n
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 
@@ -17,14 +16,15 @@ import numpy as np
 from shoal.engine.gangs.attempt import Attempt
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.amounts import add
-from shoal.engine.queues.disciplines.volcano.bundles import Bundle
+from shoal.engine.queues.disciplines.volcano.bundle_search import BundleSearch, BundleTrials
+from shoal.engine.queues.disciplines.volcano.counted_room import CountedRoom
 from shoal.engine.queues.disciplines.volcano.domain_victims import DomainVictims, RunningVictims, Wanted
 from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.engine.queues.disciplines.volcano.victim_order import VictimOrder
-from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods, may_hold
+from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
@@ -157,45 +157,23 @@ class _GangEvictions:
                 yield tree.rows_of(level, domain)
 
     def _free(self, wanted: Wanted, rows: Rows) -> bool:
-        job, victims = wanted.job, DomainVictims(self._victims, wanted, rows)
-        bundles = victims.first(1)
-        if not bundles:
-            return False
-        mark = self._view.mark()
-
-        def suffices(count: int) -> bool:
-            fits = self._fits_without(bundles[:count], job)
-            self._view.rollback(mark)
-            return fits
-
-        most = 1
-        while not suffices(most):
-            bundles = victims.first(2 * most)
-            if most == len(bundles):
-                return False
-            most = len(bundles)
-        least = most // 2 + 1
-        needed = bundles[: least + bisect_left(range(least, most), True, key=suffices)]
-        for bundle in reversed(needed[:-1]):
-            fewer = [each for each in needed if each is not bundle]
-            if self._fits_without(fewer, job):
-                needed = fewer
-            self._view.rollback(mark)
-        return self._fits_without(needed, job)
-
-    def _fits_without(self, bundles: Sequence[Bundle], job: JobState) -> bool:
-        """Evict the bundles, and place all that the job lacks."""
+        session, job = self._session, wanted.job
         lacking = self._lacking(job)
-        charges = {pod.charge for pod in lacking}
-        if len(charges) == 1 and not (job.has_parts or job.roles):
-            leaving = (pod for bundle in bundles for pod in bundle.pods)
-            if not may_hold(self._session.cluster, lacking[0].charge, len(lacking), leaving):
-                # A trial for each victim that could be spared would be the square of the victims.
-                return False
-        for bundle in bundles:
-            for pod in bundle.pods:
-                self._view.evict(pod, job.name)
-        return self._placed(job)
+        charge = lacking[0].charge
+        is_bounded = not (job.has_parts or job.roles) and all(pod.charge is charge for pod in lacking)
+
+        def new_room() -> CountedRoom:
+            count = len(lacking) if is_bounded else 0
+            return CountedRoom(session.cluster, charge, count, self._running.row_of)
+
+        is_monotone = (
+            is_bounded
+            and not (job.has_topology or charge.ask.claims or session.cluster.counts.active)
+            and all(pod.charge is charge for pod in job.pending.values())
+        )
+        trials = BundleTrials(self._view, job.name, lambda: self._placed(job))
+        victims = DomainVictims(self._victims, wanted, rows)
+        return BundleSearch(victims.first, trials, new_room, is_monotone=is_monotone).found()
 
     def _placed(self, job: JobState) -> bool:
         session = self._session

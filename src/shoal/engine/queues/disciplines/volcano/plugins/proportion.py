@@ -78,9 +78,16 @@ class Proportion(Plugin):
         found: list[PodOfJob] = []
         for pod in candidates:
             queue = self.session.jobs[pod.job].queue
-            allocated = left.setdefault(queue, dict(self.session.accounts.allocated(queue)))
-            if not holds(self.deserved.get(queue, {}), allocated):
-                found.append(pod)
-                for name, amount in pod.amounts.items():
-                    allocated[name] = allocated.get(name, 0.0) - amount
+            allocated = left.get(queue)
+            if allocated is None:
+                allocated = left[queue] = dict(self.session.accounts.allocated(queue))
+            elif not allocated:
+                continue
+            if holds(self.deserved.get(queue, {}), allocated):
+                # Nothing more of this queue goes.
+                allocated.clear()
+                continue
+            found.append(pod)
+            for name, amount in pod.amounts.items():
+                allocated[name] = allocated.get(name, 0.0) - amount
         return found
