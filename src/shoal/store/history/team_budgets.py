@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import msgspec
 
+from shoal.api.budget_report import MOST_MONEY
 from shoal.api.cost_budgets import ENFORCEMENTS, TEAM_LABELS, team_label
 from shoal.api.meta import ObjectMeta
 from shoal.cost.prices.price_file import Budget, PriceFile
@@ -72,7 +73,8 @@ def with_team_budgets(file: PriceFile, namespaces: Iterable[BudgetedNamespace]) 
         amount = _amount(text)
         if not team or team in written or amount is None:
             continue
-        amounts[team] = amounts.get(team, Decimal(0)) + amount
+        # Two amounts that are valid may be too large together, and a report with such a budget would hold nothing back.
+        amounts[team] = min(amounts.get(team, Decimal(0)) + amount, MOST_MONEY)
         enforced[team] = enforced.get(team, "") or one.annotations.get(BUDGET_ENFORCED, "")
     found = tuple(
         Budget(team=team, per_month=amount, enforce=next((one for one in ENFORCEMENTS if one == enforced[team]), ""))
