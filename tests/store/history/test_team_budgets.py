@@ -41,6 +41,14 @@ def test_a_team_has_the_sum_of_its_namespaces_and_is_enforced_if_one_of_them_is(
     assert found == [("red", "120.50", "spent")]
 
 
+def test_a_team_is_enforced_as_its_strictest_namespace_says_whatever_the_others_say() -> None:
+    spent, forecast = namespace("b", "red", "1", "spent"), namespace("c", "red", "1", "forecast")
+    assert budgets(PriceFile(), namespace("a", "red", "1", "yes"), spent) == [("red", "2", "spent")]
+    assert budgets(PriceFile(), spent, forecast, namespace("d", "red", "1")) == [("red", "3", "forecast")]
+    # An annotation that enforces counts beside the budgets of the team, not beside an amount of another form.
+    assert budgets(PriceFile(), namespace("a", "red", "a lot", "forecast"), spent) == [("red", "1", "spent")]
+
+
 def test_budgets_that_are_too_large_together_leave_the_report_of_all_budgets_valid() -> None:
     large = "999999999999999"
     found = with_team_budgets(PriceFile(), [namespace("a", "red", large), namespace("b", "red", large, "spent")])
