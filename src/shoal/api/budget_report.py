@@ -21,6 +21,8 @@ Enforcement = Literal["", "spent", "forecast"]
 REPORT_VERSION, REPORT_KIND = "config.shoal.dev/v1alpha1", "BudgetReport"
 CONFIG_MAP, CONFIG_KEY = "shoal-budgets", "budgets.json"
 _TOO_MUCH = Decimal(10**15)
+MOST_MONEY = _TOO_MUCH - 1
+"""One amount above it makes a report invalid."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -16,6 +16,7 @@ import msgspec
 from shoal.api.budget_report import BudgetKind, BudgetReport, Enforcement
 
 ENFORCEMENTS: tuple[Enforcement, ...] = ("", "spent", "forecast")
+"""The strictest is the last."""
 VALID_S = 3600.0
 """So long facts about budgets hold; the history renews them every few minutes."""
 TEAM_LABELS = ("shoal.dev/team", "team")

@@ -21,7 +21,7 @@ from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, KAI_POD_GROUPS, LOCAL_QUEUES, VOLCANO_POD_GROUPS, WORKLOADS
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
-from shoal.client.port import Deletion
+from shoal.client.port import Deletion, Patch
 from shoal.cost.chargeback import Charge, ChargePolicy, charged_dimension, charges
 from shoal.cost.price_curves import constant
 from shoal.cost.records import PPM, Holding
@@ -232,3 +232,31 @@ async def test_the_queue_of_a_pod_is_that_of_its_group_of_volcano_or_kai(tmp_pat
             await cluster.create(kind, {"metadata": {"name": "g"}, "spec": {"minMember": 1, "queue": f"q-{scheduler}"}})
             await cluster.pass_time(15)
             assert recorded.holdings()[name].holder.queue == f"q-{scheduler}"
+
+
+@virtual
+async def test_what_a_pod_has_held_stays_in_its_queue_when_its_group_is_moved_to_another(tmp_path: Path) -> None:
+    async with kai_cluster(tmp_path, "volcano") as cluster:
+        await add_ready_node(cluster)
+        recorded = Recorded(cluster)
+
+        async def start(name: str, group: str) -> None:
+            body = pod(name, gpus=1, labels={QUEUE_LABEL: "mine"}, annotations={GROUP: group})
+            body["spec"] |= {"schedulerName": "kai-scheduler", "nodeName": "n1"}
+            await cluster.create(PODS, body)
+            await cluster.pass_time(30)
+
+        for group, spec in (("named", {"queue": "mine"}), ("unnamed", {})):
+            await cluster.create(KAI_POD_GROUPS, {"metadata": {"name": group}, "spec": {"minMember": 1, **spec}})
+            await start(f"{group}-early", group)
+        for group in ("named", "unnamed"):
+            moved = Patch("merge", {"spec": {"queue": "rival"}})
+            await cluster.api.patch(KAI_POD_GROUPS, "default", group, moved)
+        await start("late", "named")
+        queues = {"named-early": "mine", "unnamed-early": "mine", "late": "rival"}
+        assert {name: one.holder.queue for name, one in recorded.holdings().items()} == queues
+        # As after a restart of the recorder.
+        await recorded.run.kill()
+        recorded.run = RecorderRun(cluster, recorded.tables)
+        await cluster.pass_time(30)
+        assert {name: one.holder.queue for name, one in recorded.holdings().items()} == queues

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from shoal.api.budget_report import BudgetReport, ReportedBudget, check_budget_report
 from shoal.api.meta import ObjectMeta
 from shoal.cost.prices.price_file import Budget, PriceFile
 from shoal.store.history.file_tables import open_for_writing
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.memory_tables import MemoryTables
 from shoal.store.history.team_budgets import BudgetedNamespace, budgeted, with_team_budgets
+from shoal.units.errors import Where
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -37,6 +39,22 @@ def budgets(file: PriceFile, *found: BudgetedNamespace) -> list[tuple[str, str, 
 def test_a_team_has_the_sum_of_its_namespaces_and_is_enforced_if_one_of_them_is() -> None:
     found = budgets(PriceFile(), namespace("a", "red", "100"), namespace("b", "red", "20.50", "spent"))
     assert found == [("red", "120.50", "spent")]
+
+
+def test_a_team_is_enforced_as_its_strictest_namespace_says_whatever_the_others_say() -> None:
+    spent, forecast = namespace("b", "red", "1", "spent"), namespace("c", "red", "1", "forecast")
+    assert budgets(PriceFile(), namespace("a", "red", "1", "yes"), spent) == [("red", "2", "spent")]
+    assert budgets(PriceFile(), spent, forecast, namespace("d", "red", "1")) == [("red", "3", "forecast")]
+    # An annotation that enforces counts beside the budgets of the team, not beside an amount of another form.
+    assert budgets(PriceFile(), namespace("a", "red", "a lot", "forecast"), spent) == [("red", "1", "spent")]
+
+
+def test_budgets_that_are_too_large_together_leave_the_report_of_all_budgets_valid() -> None:
+    large = "999999999999999"
+    found = with_team_budgets(PriceFile(), [namespace("a", "red", large), namespace("b", "red", large, "spent")])
+    reported = tuple(ReportedBudget("team", one.team, one.per_month, Decimal(1), Decimal(1)) for one in found.budgets)
+    check_budget_report(BudgetReport(budgets=reported), Where())
+    assert [(one.team, str(one.per_month), one.enforce) for one in found.budgets] == [("red", large, "spent")]
 
 
 def test_the_price_file_replaces_the_budget_of_the_same_team_alone() -> None:

@@ -62,6 +62,8 @@ class BorrowedQuota:
         self._nominal: dict[str, dict[str, int]] = {}
         self._others: dict[Kind, dict[str, int]] = {}
         self._times: dict[str, BorrowedTime] = {}
+        self._decided: set[str] = set()
+        """Uids of pods whose Workload or group was seen: what they have held stays in its first queue."""
         self._is_stale = False
         self._groups: GroupQueues | None = None
         if served is not None:
@@ -90,15 +92,20 @@ class BorrowedQuota:
         followed."""
         if self._groups is None:
             return named
-        found, pod = self._workloads.get(self._workload_of(uid)), self._pods.get(uid)
-        if found is not None and found.local_queue:
-            return found.local_queue
-        return "" if pod is None else self._queue_of_group(pod) or pod.queue
+        pod, found = self._pods.get(uid), self._decided_queue(uid)
+        if found is None:
+            self._decided.discard(uid)
+        else:
+            # Until the pod holds something, it follows its group.
+            self._decided.add(uid)
+        return found or ("" if pod is None else pod.queue)
 
     def resume(self, uid: str, held: Holding, until_ms: int) -> None:
         """A row of an earlier recorder, which wrote it until then."""
         until_ms = max(until_ms, held.start_ms)
         part = held.borrowed_ppm
+        if held.holder.queue:
+            self._decided.add(uid)
         self._times[uid] = BorrowedTime(held.start_ms, until_ms, part, part * (until_ms - held.start_ms))
 
     def is_preempted(self, uid: str) -> bool:
@@ -117,6 +124,7 @@ class BorrowedQuota:
         """The pod is gone."""
         self._pods.pop(uid, None)
         self._times.pop(uid, None)
+        self._decided.discard(uid)
 
     def changed(self, holdings: Mapping[str, Holding], now_ms: int, *, is_new: bool) -> Iterable[tuple[str, Holding]]:
         """The rows of which the borrowed part or the queue has changed. `is_new`: pods started or ended since the last
@@ -160,24 +168,33 @@ class BorrowedQuota:
         return found
 
     def _other_queues(self, holdings: Mapping[str, Holding]) -> dict[str, str]:
-        """The queues of pods whose Workloads or groups were seen later than they."""
+        """The queues of pods whose Workloads or groups were seen later than they. Users edit groups: a queue that one
+        is given afterwards does not pay for what its pods have held."""
         found: dict[str, str] = {}
         for uid, held in holdings.items():
-            workload, pod = self._workloads.get(self._workload_of(uid)), self._pods.get(uid)
-            queue = "" if workload is None else workload.local_queue
-            if not queue and pod is not None:
-                queue = self._queue_of_group(pod)
+            if uid in self._decided or (queue := self._decided_queue(uid)) is None:
+                continue
+            self._decided.add(uid)
             if queue not in ("", held.holder.queue):
                 found[uid] = queue
         return found
 
+    def _decided_queue(self, uid: str) -> str | None:
+        """What its Workload or its group says; None until one of them was seen."""
+        workload, pod = self._workloads.get(self._workload_of(uid)), self._pods.get(uid)
+        if workload is not None and workload.local_queue:
+            return workload.local_queue
+        if self._groups is None or pod is None:
+            return None if workload is None else ""
+        groups = self._groups
+        known = [groups.queue(kind, pod.group) for kind in pod.kinds if groups.is_known(kind, pod.group)]
+        if workload is None and not known:
+            return None
+        return next(filter(None, known), "")
+
     def _queue_in(self, kind: Kind, pod: _PodOwner) -> str:
         of_group = self._groups.queue(kind, pod.group) if self._groups is not None and kind in pod.kinds else ""
         return of_group or pod.queues.get(kind, "")
-
-    def _queue_of_group(self, pod: _PodOwner) -> str:
-        groups = self._groups
-        return "" if groups is None else next(filter(None, (groups.queue(kind, pod.group) for kind in pod.kinds)), "")
 
     def _group_changed(self) -> None:
         self._is_stale = True

@@ -42,6 +42,10 @@ class GroupQueues:
         """The queue of that kind in which the group is; empty if there is none. `group`: namespace/name."""
         return self._queues[kind].get(group, "")
 
+    def is_known(self, kind: Kind, group: str) -> bool:
+        """Whether there is such a group, in a queue or in none."""
+        return group in self._queues[kind]
+
     def _follow(self, queues: Kind, groups: Kind) -> None:
         self._context.informers.of(groups).on_change(partial(self._group_changed, self._queues[queues]))
 
@@ -50,14 +54,14 @@ class GroupQueues:
         if item is None:
             return
         key = f"{item.namespace}/{item.name}"
-        had = queues.pop(key, "")
+        had = queues.pop(key, None)
         try:
             named = "" if after is None else after.read(_QueuedGroup).spec.queue
         except msgspec.DecodeError:
             # A group of another form is in no queue, for the schedulers too.
             named = ""
-        if named:
+        if after is not None:
             queues[key] = named
         # Pods that go on when their group is deleted keep its queue.
-        if named and named != had:
+        if after is not None and named != had:
             self._changed()

@@ -27,11 +27,14 @@ class RecordedNamespaces:
         return holder_of(pod, self._labels(pod.metadata.namespace), self._teams)
 
     def changed_budgets(self) -> list[BudgetedNamespace] | None:
-        """The namespaces with a budget; None if nothing has changed since the last call."""
+        """The namespaces with a budget; None if nothing has changed since they were stored."""
         if not self._has_changed:
             return None
-        self._has_changed = False
         return budgeted(item.read(Namespace).metadata for item in self._informer)
+
+    def stored(self) -> None:
+        """Call it once the changed budgets are stored."""
+        self._has_changed = False
 
     def _labels(self, name: str) -> Mapping[str, str]:
         item = self._informer.get("", name)

@@ -140,6 +140,7 @@ class HistoryRecorder:
         if is_done:
             if (budgets := self._namespaces.changed_budgets()) is not None:
                 self._history.team_budgets.write(budgets, now)
+                self._namespaces.stored()
             for uid, held in list(self._borrowed.changed(self._holdings, now, is_new=bool(changes.holdings))):
                 self._holdings[uid] = changes.holdings[uid] = held
         if is_done or changes.machines or changes.holdings or changes.waits:

@@ -12,6 +12,7 @@ from decimal import Decimal
 
 import msgspec
 
+from shoal.api.budget_report import MOST_MONEY
 from shoal.api.cost_budgets import ENFORCEMENTS, TEAM_LABELS, team_label
 from shoal.api.meta import ObjectMeta
 from shoal.cost.prices.price_file import Budget, PriceFile
@@ -63,22 +64,28 @@ def budgeted(namespaces: Iterable[ObjectMeta]) -> list[BudgetedNamespace]:
 
 
 def with_team_budgets(file: PriceFile, namespaces: Iterable[BudgetedNamespace]) -> PriceFile:
-    """A team with several namespaces has the sum of their budgets; it is enforced if one of them is."""
+    """A team with several namespaces has the sum of their budgets; it is enforced as the strictest of them says."""
     written = {one.team for one in file.budgets if one.team}
     amounts: dict[str, Decimal] = {}
-    enforced: dict[str, str] = {}
+    enforced: dict[str, int] = {}
     for one in sorted(namespaces, key=lambda each: each.name):
         team, text = team_label(one.labels), one.annotations.get(BUDGET, "")
         amount = _amount(text)
         if not team or team in written or amount is None:
             continue
-        amounts[team] = amounts.get(team, Decimal(0)) + amount
-        enforced[team] = enforced.get(team, "") or one.annotations.get(BUDGET_ENFORCED, "")
+        # Two amounts that are valid may be too large together, and a report with such a budget would hold nothing back.
+        amounts[team] = min(amounts.get(team, Decimal(0)) + amount, MOST_MONEY)
+        enforced[team] = max(enforced.get(team, 0), _strictness(one.annotations.get(BUDGET_ENFORCED, "")))
     found = tuple(
-        Budget(team=team, per_month=amount, enforce=next((one for one in ENFORCEMENTS if one == enforced[team]), ""))
+        Budget(team=team, per_month=amount, enforce=ENFORCEMENTS[enforced[team]])
         for team, amount in sorted(amounts.items())
     )
     return msgspec.structs.replace(file, budgets=(*file.budgets, *found)) if found else file
+
+
+def _strictness(text: str) -> int:
+    """An annotation of another form enforces nothing."""
+    return next((at for at, one in enumerate(ENFORCEMENTS) if one == text), 0)
 
 
 def _amount(text: str) -> Decimal | None:
