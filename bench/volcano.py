@@ -47,7 +47,9 @@ class _Fleet:
         for at in range(nodes):
             self.intake.apply(NodeSeen(NodeFacts(f"node-{at:04}", amounts, gpus=8)))
 
-    def job(self, queue: str, pods: int, gpus: int, nodes: Sequence[str] = (), priority: int = 0, minimum: int | None = None) -> None:
+    def job(
+        self, queue: str, pods: int, gpus: int, nodes: Sequence[str] = (), priority: int = 0, minimum: int | None = None
+    ) -> None:
         """Its pods run on the nodes, or wait."""
         name = f"ns/job-{len(self._jobs):05}"
         ask = Ask(requests=(("cpu", 1000), ("memory", 1 << 30)), devices=WholeGpus(gpus) if gpus else None)

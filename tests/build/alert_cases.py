@@ -6,6 +6,8 @@ GPU = 'gpu="0",UUID="GPU-1",Hostname="n-0",namespace="team",pod="train-0"'
 OTHER = GPU.replace('gpu="0",UUID="GPU-1"', 'gpu="1",UUID="GPU-2"')
 TEMP, USE, NVLINK = "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
 USED, FREE, RESERVED = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED"
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+MIG = GPU + ',GPU_I_PROFILE="3g.40gb",GPU_I_ID="1"'
 XID = "DCGM_FI_DEV_XID_ERRORS"
 Series = dict[str, str]
 
@@ -80,6 +82,13 @@ def refused(values: str, reason: str = "no capacity") -> Series:
     return one("shoal_node_scaling_refused_requests_total", values, f'reason="{reason}"')
 
 
+def priced(held: float, price: float) -> Series:
+    of = 'instance="n-0",node="n-0"'
+    return one("container_gpu_allocation", f"{held}x600", of + ',namespace="team",pod="train-0",team="team"') | one(
+        "node_gpu_hourly_cost", f"{price}x600", of + ',instance_type="p5",region="us"'
+    )
+
+
 FIRES: list[tuple[str, Series, str]] = [
     ("GPUHighTemperature", one(TEMP, "86x20"), "5m"),
     ("GPULowUtilization", one(USE, "9x100"), "30m"),
@@ -95,6 +104,16 @@ FIRES: list[tuple[str, Series, str]] = [
     ("GPUXIDError", one(XID, "0x10 _x20") | one(XID, "_x10 48x20", GPU + ',err_code="48"'), "7m"),
     ("NCCLTrainingStalled", stalled(GPU, OTHER), "50m"),
     ("GPUIdleWhileHeld", one(USE, "2x600"), "4h10m"),
+    # An instance has no utilisation.
+    ("GPULowUtilization", one(ENGINE, "0.09x100", MIG), "31m"),
+    ("LowGPUUtilization", one(ENGINE, "0.19x500", MIG), "2h1m"),
+    ("GPUUnderutilized", one(ENGINE, "0.19x500", MIG), "4h1m"),
+    ("GPUHighUtilization", one(ENGINE, "0.96x100", MIG), "31m"),
+    ("GPUIdleWhileHeld", one(ENGINE, "0.02x600", MIG), "4h10m"),
+    ("IdleGPUCostHigh", priced(2, 2.6) | one(USE, "2x600") | one(USE, "3x600", OTHER), "4h10m"),
+    ("IdleGPUCostHigh", priced(0.5, 10.2) | one(ENGINE, "0.02x600", MIG), "4h10m"),
+    # One of two GPUs.
+    ("IdleGPUCostHigh", priced(2, 5.1) | one(USE, "2x600") | one(USE, "90x600", OTHER), "4h10m"),
     ("QueueAdmissionSlow", waits("0+1x200", "0+10x200"), "1h"),
     ("QueueAdmissionSlow", waits("0+1x200", "0+10x200") | slo(600), "1h"),
     # All within half an hour, of which the queue allows ten minutes.
@@ -131,6 +150,16 @@ DOES_NOT: list[tuple[str, Series, str]] = [
     ("NCCLTrainingStalled", stalled(GPU, OTHER, use=0), "50m"),
     ("GPUIdleWhileHeld", one(USE, "2x600", 'gpu="0",UUID="GPU-1",Hostname="n-0",namespace="",pod=""'), "4h10m"),
     ("GPUIdleWhileHeld", one(USE, "30x600"), "4h10m"),
+    # A whole GPU has both; its utilisation counts.
+    ("GPULowUtilization", one(USE, "80x100") | one(ENGINE, "0.05x100"), "40m"),
+    ("GPULowUtilization", one(ENGINE, "0.8x100", MIG), "40m"),
+    ("LowGPUUtilization", one(ENGINE, "0.8x500", MIG), "3h"),
+    ("GPUHighUtilization", one(ENGINE, "0.8x100", MIG), "40m"),
+    ("GPUIdleWhileHeld", one(ENGINE, "0.8x600", MIG), "4h10m"),
+    ("IdleGPUCostHigh", priced(2, 2.4) | one(USE, "2x600") | one(USE, "3x600", OTHER), "4h10m"),
+    ("IdleGPUCostHigh", priced(2, 5.1) | one(USE, "60x600") | one(USE, "90x600", OTHER), "4h10m"),
+    ("IdleGPUCostHigh", priced(0.5, 20) | one(ENGINE, "0.8x600", MIG), "4h10m"),
+    ("IdleGPUCostHigh", one(USE, "2x600"), "4h10m"),
     ("QueueAdmissionSlow", waits("0+10x200", "0+10x200"), "1h"),
     ("QueueAdmissionSlow", waits("0+1x200", "0+10x200") | slo(3600), "1h"),
     ("QueueAdmissionSlow", waits("0+10x200", "0+10x200") | slo(600, "silver"), "1h"),

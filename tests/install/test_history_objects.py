@@ -117,6 +117,7 @@ def test_prices_retention_and_alerts_are_options_of_the_process() -> None:
         *("--history-retention", "raw=1d,size=1G"),
         *("--prices", "/etc/shoal-prices/prices.yaml"),
         *("--alerts-to", "events", "--alerts-to", "webhook=https://h/x"),
+        *("--alerts-scrape", f"http://shoal-metrics.{RELEASE.namespace}.svc:8080/metrics"),
     ]
     assert {"name": "prices", "configMap": {"name": "prices"}} in pod["volumes"]
     assert {"name": "prices", "mountPath": "/etc/shoal-prices", "readOnly": True} in container["volumeMounts"]

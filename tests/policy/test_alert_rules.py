@@ -70,6 +70,8 @@ def test_the_texts_of_alerts_name_what_they_are_about(tmp_path: Path) -> None:
         "GPU 0 of n-0 reports Xid 31",
         "shoal xid 48 says",
         "Pod team/train-0 may have stalled",
+        "GPU 0 (MIG instance 1) of n-0 is used to 9 percent, held by team/train-0.",
+        "GPUs that pods of namespace team hold and do not use cost 5.20 per hour, in the currency of the prices.",
         "33.33% of all GPUs are the free rest of partly used GPUs.",
         "Workloads of ClusterQueue gold wait for 4 nvidia.com/gpu; its own quota is unused.",
     ):

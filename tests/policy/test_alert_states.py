@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from build.alert_cases import DOES_NOT, FIRES, TEMP, Series, one
+from build.alert_cases import DOES_NOT, FIRES, TEMP, USE, Series, one
 from build.promtool_series import labels_of, values_of
 from shoal.policy.alert_rules import ALERTS
 from shoal.policy.alert_states import INTERVAL_MS, AlertChanges, AlertStates, RuleAlert
@@ -69,6 +69,17 @@ def test_a_restarted_process_does_not_begin_anew() -> None:
     (firing,) = second.until(5 * 60_000, 5 * 60_000)
     assert firing.since_ms == 0
     assert first.until(0) == []
+
+
+def test_an_alert_over_a_recording_rule_ends_with_the_series_of_the_exporter() -> None:
+    played = Played(one(USE, "9x100"))
+    played.until(35 * 60_000)
+    at = 35 * 60_000 + INTERVAL_MS
+    store = played.states.store
+    store.scrape("n-0", at - 1, [LabelledValue(USE, played._series[0][1], 9)])
+    store.scrape("n-0", at, [])
+    played._series.clear()
+    assert played.until(at, at) == []
 
 
 def test_only_what_the_rules_read_is_stored() -> None:

@@ -76,6 +76,11 @@ def test_worked_figures(recorded: SeriesStore) -> None:
     assert spot == pytest.approx([100 * 2.5 / 28.5])
     borrowed = evaluated(recorded, by_panel["queues", "Borrowed GPUs"])
     assert borrowed == {(("cluster_queue", "silver"),): 2}
+    # The GPUs of team-a are used to 60, 61 and 62 %, the instance of team-b to 40 %, of 0.5 * 2.5.
+    idle = evaluated(recorded, by_panel["cost", "Idle part of held GPUs"])
+    assert idle[(("namespace", "team-b"),)] == pytest.approx(0.6 * 1.25)
+    assert idle[(("namespace", "team-a"),)] == pytest.approx(13 * 0.395 + 6.5 * 0.38)
+    assert set(evaluated(recorded, by_panel["fleet", "Utilisation by namespace"]).values()) == {61, 40}
     assert evaluated(recorded, by_panel["mig", "Instances without a pod"]) == {
         (("GPU_I_PROFILE", "3g.40gb"),): 1,
         (("GPU_I_PROFILE", "1g.10gb"),): 1,

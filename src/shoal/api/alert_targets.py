@@ -1,4 +1,4 @@
-"""Where alerts go that Shoal evaluates itself, as users write it.
+"""Where alerts go that Shoal evaluates itself, and whose metrics they read, as users write it.
 
 events                     Events of Kubernetes about the pod, node or queue
 alertmanager=URL           Alertmanager's API v2
@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.units.errors import UserError, Where, excerpt
 
-_OPTION = "--alerts-to"
+_OPTION, _SOURCES = "--alerts-to", "--alerts-scrape"
 _LONGEST = 2048
 
 
@@ -39,6 +39,16 @@ def read_targets(texts: Iterable[str]) -> AlertTargets:
             fix = "write events, alertmanager=http://HOST:9093, webhook=https://HOST/PATH or none"
             raise UserError(f"{excerpt(text)} is no target of alerts", where=Where(path=_OPTION), fix=fix)
     return AlertTargets(has_events, tuple(found["alertmanager"]), tuple(found["webhook"]))
+
+
+def read_sources(texts: Iterable[str]) -> tuple[str, ...]:
+    """Raises UserError for a text that is no address."""
+    found = tuple(texts)
+    for text in found:
+        if not _is_address(text):
+            fix = "write http://HOST:8080/metrics"
+            raise UserError(f"{excerpt(text)} is no address of metrics", where=Where(path=_SOURCES), fix=fix)
+    return found
 
 
 def _is_address(text: str) -> bool:

@@ -246,7 +246,24 @@ class CloudOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunHistoryUse(HistoryUse, PrometheusOptions, RunPagesOptions):
-    pass
+    alerts_scrape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--alerts-scrape",
+            metavar="URL",
+            help="Metrics of another shoal run that alerts read too, as http://HOST:8080/metrics; repeatable.",
+        ),
+    ] = None
+
+    def of(self, choice: RunChoice) -> RunChoice:
+        from msgspec.structs import replace
+
+        from shoal.api.alert_targets import read_sources
+
+        found = super().of(choice)
+        if self.alerts_scrape and found.alerts is None:
+            raise UserError("no alerts are evaluated", where=Where(path="--alerts-scrape"), fix="give --alerts-to")
+        return replace(found, alert_sources=read_sources(self.alerts_scrape or ()))
 
 
 @with_options

@@ -19,9 +19,13 @@ MEMORY = (
     "DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE"
     " + (DCGM_FI_DEV_FB_RESERVED or 0 * DCGM_FI_DEV_FB_USED))"
 )
+USE = "shoal:gpu_utilization:percent"
+"""Of a GPU or a MIG instance: instances have no utilisation, only the activity of their engines."""
+RECORDED = ((MEMORY_RATIO, MEMORY), (USE, "DCGM_FI_DEV_GPU_UTIL or 100 * DCGM_FI_PROF_GR_ENGINE_ACTIVE"))
+"""Recording rules by name, which the alerts read."""
 _XID = "DCGM_FI_DEV_XID_ERRORS"
 _NVLINK = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
-_GPU = "GPU {{ $labels.gpu }} of {{ $labels.Hostname }}"
+_GPU = "GPU {{ $labels.gpu }}{{ with $labels.GPU_I_ID }} (MIG instance {{ . }}){{ end }} of {{ $labels.Hostname }}"
 _HOLDER = "{{ with $labels.pod }}, held by {{ $labels.namespace }}/{{ . }}{{ end }}"
 _QUEUE = "ClusterQueue {{ $labels.cluster_queue }}"
 
@@ -49,7 +53,7 @@ _GPU_ALERTS = (
     ),
     AlertRule(
         "GPULowUtilization",
-        "DCGM_FI_DEV_GPU_UTIL < 10",
+        f"{USE} < 10",
         "30m",
         "info",
         f"{_GPU} is hardly used",
@@ -58,7 +62,7 @@ _GPU_ALERTS = (
     ),
     AlertRule(
         "LowGPUUtilization",
-        "avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 20",
+        f"avg_over_time({USE}[1h]) < 20",
         "2h",
         "info",
         f"{_GPU} is used little",
@@ -67,7 +71,7 @@ _GPU_ALERTS = (
     ),
     AlertRule(
         "GPUUnderutilized",
-        "avg_over_time(DCGM_FI_DEV_GPU_UTIL[1h]) < 20",
+        f"avg_over_time({USE}[1h]) < 20",
         "4h",
         "warning",
         f"{_GPU} has been used little for hours",
@@ -76,7 +80,7 @@ _GPU_ALERTS = (
     ),
     AlertRule(
         "GPUHighUtilization",
-        "DCGM_FI_DEV_GPU_UTIL > 95",
+        f"{USE} > 95",
         "30m",
         "info",
         f"{_GPU} is saturated",
@@ -132,11 +136,11 @@ _GPU_ALERTS = (
     ),
     AlertRule(
         "GPUIdleWhileHeld",
-        'sum by (namespace) (avg_over_time(DCGM_FI_DEV_GPU_UTIL{pod!=""}[1h]) < bool 5) > 0',
+        f'sum by (namespace) (avg_over_time({USE}{{pod!=""}}[1h]) < bool 5) > 0',
         "4h",
         "warning",
         "Namespace {{ $labels.namespace }} pays for idle GPUs",
-        "{{ $value }} GPUs that pods of namespace {{ $labels.namespace }} hold have been idle for hours.",
+        "{{ $value }} GPUs or MIG instances that pods of {{ $labels.namespace }} hold have been idle for hours.",
         "shoal top shows who holds them. End what is not used, or let it use a part of a GPU.",
     ),
 )
@@ -175,7 +179,20 @@ _SCHEDULING_ALERTS = (
     ),
 )
 _BUDGET = "The budget of {{ $labels.kind }} {{ $labels.name }}"
+_HELD = "container_gpu_allocation * on (node) group_left () node_gpu_hourly_cost"
 _COST_ALERTS = (
+    AlertRule(
+        "IdleGPUCostHigh",
+        # Of the price of what a pod holds, the part of its GPUs that are idle.
+        f"sum by (namespace) (({_HELD}) * on (namespace, pod) group_left ()"
+        f' avg by (namespace, pod) (avg_over_time({USE}{{pod!=""}}[1h]) < bool 5)) > 5',
+        "4h",
+        "warning",
+        "Idle GPUs of namespace {{ $labels.namespace }} cost much",
+        'GPUs that pods of namespace {{ $labels.namespace }} hold and do not use cost {{ $value | printf "%.2f" }}'
+        " per hour, in the currency of the prices.",
+        "shoal cost advise says what would cost less; shoal top shows who holds the GPUs.",
+    ),
     AlertRule(
         "BudgetExceeded",
         "shoal_budget_spent_ratio >= 1",
@@ -241,7 +258,7 @@ def rule_groups() -> list[dict[str, Any]]:
         {
             "name": "shoal-gpu",
             "interval": "30s",
-            "rules": [{"record": MEMORY_RATIO, "expr": MEMORY}, *map(_rule, _GPU_ALERTS)],
+            "rules": [*({"record": name, "expr": text} for name, text in RECORDED), *map(_rule, _GPU_ALERTS)],
         },
         {"name": "shoal-scheduling", "interval": "30s", "rules": [*map(_rule, _SCHEDULING_ALERTS)]},
         {"name": "shoal-queues", "interval": "30s", "rules": [*map(_rule, _QUEUE_ALERTS)]},

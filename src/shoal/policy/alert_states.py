@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.policy.alert_rules import MEMORY, MEMORY_RATIO, AlertRule
+from shoal.policy.alert_rules import RECORDED, AlertRule
 from shoal.policy.alert_texts import rendered
 from shoal.prometheus.promql.evaluation import Evaluation, check_supported
 from shoal.prometheus.promql.parser import parsed
@@ -71,9 +71,9 @@ class AlertStates:
     def __init__(self, rules: Sequence[AlertRule]) -> None:
         """Raises PromqlError for a rule that cannot be evaluated."""
         self._rules = [_ReadRule(one, _checked(one.expression), milliseconds(one.lasting)) for one in rules]
-        self._ratio = _checked(MEMORY)
+        self._recorded = [(name, _checked(text)) for name, text in RECORDED]
         kept: dict[str, int] = {}
-        for tree in (self._ratio, *(one.tree for one in self._rules)):
+        for tree in (*(tree for _, tree in self._recorded), *(one.tree for one in self._rules)):
             back = lookback_ms(tree)
             for one in selectors(tree):
                 kept[one.name] = max(kept.get(one.name, 0), back)
@@ -93,9 +93,10 @@ class AlertStates:
 
     def evaluate(self, at_ms: int) -> Iterator[AlertChanges]:
         """What has changed, rule by rule, so that the caller may do other things between."""
-        for part in self._evaluation.vector(self._ratio, at_ms):
-            self.store.add(at_ms, LabelledValue(MEMORY_RATIO, part.labels, part.value))
-        yield AlertChanges([], [])
+        for name, tree in self._recorded:
+            parts = self._evaluation.vector(tree, at_ms)
+            self.store.record(name, at_ms, (LabelledValue(name, one.labels, one.value) for one in parts))
+            yield AlertChanges([], [])
         for rule in self._rules:
             yield self._evaluated(rule, at_ms)
         self.store.forget(at_ms)

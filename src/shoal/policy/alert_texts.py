@@ -51,8 +51,8 @@ def _value(action: str, labels: Mapping[str, str], value: float, dot: str) -> st
         return f"{number(value * 100)}%"
     if form == "humanizeDuration":
         return duration(value)
-    if form == 'printf "%.0f"':
-        return f"{value:.0f}"
+    if form in ('printf "%.0f"', 'printf "%.2f"'):
+        return f"{value:.2f}" if "2" in form else f"{value:.0f}"
     raise ValueError(f"{form} is not known")
 
 

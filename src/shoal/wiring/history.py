@@ -64,10 +64,10 @@ def start_history(
                         group.create_task(sampler.run())
                     group.create_task(prices.run())
                     if choice.alerts is not None:
-                        from shoal.wiring.alerts import alert_loop
+                        from shoal.wiring.alerts import run_alerts
 
-                        loop = alert_loop((context, session), (history, sampler, telemetry), choice.alerts)
-                        group.create_task(loop.run())
+                        inside = (history, sampler, telemetry)
+                        group.create_task(run_alerts((context, session), inside, choice.alerts, choice.alert_sources))
         finally:
             history.close()
 

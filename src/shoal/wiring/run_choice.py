@@ -82,6 +82,8 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The series of kube-state-metrics are served."""
     alerts: AlertTargets | None = None
     """The receivers of alerts, which are evaluated with the history; None: none is evaluated."""
+    alert_sources: tuple[str, ...] = ()
+    """Addresses of metrics of other processes of Shoal that alerts need."""
 
     def rule_modes(self) -> RuleModes | None:
         """The modes of the admission rules; None if they are not enabled."""

@@ -1,5 +1,5 @@
-"""Reads the metrics of this process and of the nodes' exporters every 30 seconds, evaluates the rules of alerts, and
-sends what has changed.
+"""Reads the metrics of Shoal's processes and of the nodes' exporters every 30 seconds, evaluates the rules of
+alerts, and sends what has changed.
 
 Guarantees: an alert is sent until its receiver has accepted it; a receiver that does not answer holds up neither the
 others nor the evaluation. Rules are evaluated one at a time, so that other tasks run between them.
@@ -38,6 +38,10 @@ async def _at_once(step: Callable[[], AlertChanges | None]) -> AlertChanges | No
     return step()
 
 
+async def _none_scraped() -> Mapping[str, str]:
+    return {}
+
+
 class AlertReceiver(Protocol):
     @property
     def name(self) -> str: ...
@@ -52,6 +56,8 @@ class MetricSources(NamedTuple):
     """What the exporters said last, by address."""
     readings: Callable[[], Iterable[Reading]]
     """The metrics of this process."""
+    scraped: Callable[[], Awaitable[Mapping[str, str]]] = _none_scraped
+    """The metrics of other processes of Shoal now, by address."""
 
 
 class AlertLoop:
@@ -87,7 +93,7 @@ class AlertLoop:
 
     async def _read(self, now: int) -> None:
         store = self.states.store
-        texts = self._sources.exporters()
+        texts = {**self._sources.exporters(), **await self._sources.scraped()}
         for address, text in texts.items():
             store.scrape(address, now, self._texts.values(text))
             await asyncio.sleep(0)

@@ -28,7 +28,8 @@ HISTORY_PART, HISTORY = "history", "shoal-history"
 """HISTORY is also the name of the claim, and of the Lease of the process that records."""
 HISTORY_FOLDER = "/var/lib/shoal/history"
 PRICES_FOLDER, PRICES_KEY = "/etc/shoal-prices", "prices.yaml"
-METRICS_PORT, WEBHOOK_PORT = 8080, 9443
+METRICS_SERVICE, METRICS_PORT, WEBHOOK_PORT = "shoal-metrics", 8080, 9443
+"""The Service leads to the scheduler's metrics."""
 WEB, WEB_PORT, WEB_FOLDER = "shoal-web", 8090, "/etc/shoal-web"
 """The pages of the web dashboard, which the process that records the history serves."""
 _USER = 65532
@@ -132,7 +133,7 @@ def history_deployment(release: Release, values: ChartValues, nodes: int) -> Obj
     has no configuration. The kubelet gives the volume to the group of the program."""
     container = _container(values, image_of(values, release.version), HISTORY_PART)
     container["args"] = ["run", "--controllers", HISTORY_PART, "--history", HISTORY_FOLDER]
-    container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}", *_history_arguments(values)]
+    container["args"] += ["--metrics-address", f"0.0.0.0:{METRICS_PORT}", *_history_arguments(release, values)]
     # It holds the same nodes and pods as the scheduler.
     container["resources"] = values.get("resources") or scheduler_resources(nodes)
     pod = _pod(values, container, HISTORY, "")
@@ -155,7 +156,7 @@ def history_deployment(release: Release, values: ChartValues, nodes: int) -> Obj
     return deployment
 
 
-def _history_arguments(values: ChartValues) -> list[str]:
+def _history_arguments(release: Release, values: ChartValues) -> list[str]:
     """The order is that of the chart."""
     found = []
     if retention := values.get("history.retention"):
@@ -164,6 +165,8 @@ def _history_arguments(values: ChartValues) -> list[str]:
         found += ["--prices", f"{PRICES_FOLDER}/{PRICES_KEY}"]
     if values.get("alerts.enabled"):
         found += [word for target in values.get("alerts.to") for word in ("--alerts-to", target)]
+        # The figures of queues and of scheduling are those of another process.
+        found += ["--alerts-scrape", f"http://{METRICS_SERVICE}.{release.namespace}.svc:{METRICS_PORT}/metrics"]
     if values.get("web.enabled"):
         found += ["--web-address", f"0.0.0.0:{WEB_PORT}"]
         if values.get("web.tlsSecret"):

@@ -11,6 +11,7 @@ from shoal.install.objects.deployments import (
     HISTORY,
     HISTORY_PART,
     METRICS_PORT,
+    METRICS_SERVICE,
     OBSERVER,
     OBSERVER_PART,
     OPERATOR_PART,
@@ -23,7 +24,6 @@ from shoal.install.release import PART, Release
 from shoal.install.values.reading import ChartValues
 
 Obj = dict[str, Any]
-METRICS_SERVICE = "shoal-metrics"
 KUBE_STATE_PATH = "/kube-state-metrics"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.policy.dashboards.grafana import Dashboard, Panel, PanelQuery, Unit
+from shoal.policy.dashboards.grafana import Dashboard, Panel, PanelQuery, Unit, use
 
 _HELD = "container_gpu_allocation * on (node) group_left () node_gpu_hourly_cost"
 _ALL = "sum(node_gpu_count * on (node) node_gpu_hourly_cost)"
-_IDLE = '(1 - avg by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}) / 100)'
+_HELD_USE = use('pod!=""')
+_IDLE = f"(1 - avg by (namespace, pod) {_HELD_USE} / 100)"
 _USD: Unit = "currencyUSD"
 
 COST = Dashboard(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from shoal.policy.dashboards.grafana import Dashboard, Panel, PanelQuery
+from shoal.policy.dashboards.grafana import Dashboard, Panel, PanelQuery, use
+
+_HELD_USE = use('pod!=""')
 
 FLEET = Dashboard(
     "fleet",
@@ -19,7 +21,7 @@ FLEET = Dashboard(
             4,
             "The free rest of GPUs that pods use in part.",
         ),
-        Panel("Utilisation", (PanelQuery("avg(DCGM_FI_DEV_GPU_UTIL)"),), "stat", "percent", 4, shows_use=True),
+        Panel("Utilisation", (PanelQuery(f"avg{use()}"),), "stat", "percent", 4, shows_use=True),
         Panel("Waiting pods", (PanelQuery("sum(scheduler_pending_pods)"),), "stat", width=4),
         Panel(
             "Gangs that wait beside free GPUs",
@@ -38,13 +40,13 @@ FLEET = Dashboard(
         ),
         Panel(
             "Utilisation by namespace",
-            (PanelQuery('avg by (namespace) (DCGM_FI_DEV_GPU_UTIL{pod!=""})', "{{namespace}}"),),
+            (PanelQuery(f"avg by (namespace) {_HELD_USE}", "{{namespace}}"),),
             unit="percent",
             shows_use=True,
         ),
         Panel(
             "Utilisation by node",
-            (PanelQuery("avg by (Hostname) (DCGM_FI_DEV_GPU_UTIL)", "{{Hostname}}"),),
+            (PanelQuery(f"avg by (Hostname) {use()}", "{{Hostname}}"),),
             "bargauge",
             "percent",
             shows_use=True,
@@ -77,12 +79,8 @@ FLEET = Dashboard(
         ),
         Panel(
             "Idle GPUs that pods hold",
-            (
-                PanelQuery(
-                    'sum by (namespace) (avg_over_time(DCGM_FI_DEV_GPU_UTIL{pod!=""}[1h]) < bool 5)', "{{namespace}}"
-                ),
-            ),
-            description="GPUs whose mean use of an hour is below 5 %.",
+            (PanelQuery(f"sum by (namespace) (avg_over_time({_HELD_USE}[1h:1m]) < bool 5)", "{{namespace}}"),),
+            description="GPUs and MIG instances whose mean use of an hour is below 5 %.",
         ),
     ),
 )

@@ -17,6 +17,13 @@ USE_STEPS = ((None, "red"), (40, "yellow"), (70, "green"), (95, "dark-red"))
 """The colours of use: busy training is well, a server of models above 95 % is saturated."""
 
 
+def use(matchers: str = "") -> str:
+    """The utilisation in percent; of MIG instances, which have none, the activity of their engines. A dashboard does
+    not need the recording rules of alerts."""
+    chosen = f"{{{matchers}}}" if matchers else ""
+    return f"(DCGM_FI_DEV_GPU_UTIL{chosen} or 100 * DCGM_FI_PROF_GR_ENGINE_ACTIVE{chosen})"
+
+
 class PanelQuery(msgspec.Struct, frozen=True):
     expression: str
     legend: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.policy.dashboards.grafana import Dashboard, Panel, PanelQuery, Unit, Variable
+from shoal.policy.dashboards.grafana import Dashboard, Panel, PanelQuery, Unit, Variable, use
 
 _ON = 'Hostname=~"$node"'
 _GPU = "{{Hostname}} GPU {{gpu}}"
@@ -19,7 +19,7 @@ NODE = Dashboard(
     (
         Panel(
             "Utilisation",
-            (PanelQuery(f"DCGM_FI_DEV_GPU_UTIL{{{_ON}}}", f"{_GPU} {{{{namespace}}}}/{{{{pod}}}}"),),
+            (PanelQuery(use(_ON), f"{_GPU} {{{{namespace}}}}/{{{{pod}}}}"),),
             unit="percent",
             shows_use=True,
         ),

@@ -68,13 +68,24 @@ class SeriesStore:
         self._series: dict[str, dict[LabelSet, StoredSeries]] = {name: {} for name in kept}
         self._seen: dict[str, set[StoredSeries]] = {}
         """By source: what its last scrape had."""
+        self._recorded: dict[str, set[StoredSeries]] = {}
+        """By recording rule: what its last evaluation had."""
 
     def scrape(self, source: str, at_ms: int, values: Iterable[LabelledValue]) -> None:
         """All values that a source has at this moment."""
+        self._replace(self._seen, source, at_ms, values)
+
+    def record(self, rule: str, at_ms: int, values: Iterable[LabelledValue]) -> None:
+        """All values of a recording rule at this moment."""
+        self._replace(self._recorded, rule, at_ms, values)
+
+    def _replace(
+        self, known: dict[str, set[StoredSeries]], source: str, at_ms: int, values: Iterable[LabelledValue]
+    ) -> None:
         seen = {found for one in values if (found := self.add(at_ms, one)) is not None}
-        for gone in self._seen.get(source, set()) - seen:
+        for gone in known.get(source, set()) - seen:
             gone.add(at_ms, _STALE)
-        self._seen[source] = seen
+        known[source] = seen
 
     def keep_sources(self, sources: Iterable[str], at_ms: int) -> None:
         """End the series of all other sources."""
