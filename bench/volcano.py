@@ -47,7 +47,9 @@ class _Fleet:
         for at in range(nodes):
             self.intake.apply(NodeSeen(NodeFacts(f"node-{at:04}", amounts, gpus=8)))
 
-    def job(self, queue: str, pods: int, gpus: int, nodes: Sequence[str] = (), priority: int = 0, minimum: int | None = None) -> None:
+    def job(
+        self, queue: str, pods: int, gpus: int, nodes: Sequence[str] = (), priority: int = 0, minimum: int | None = None
+    ) -> None:
         """Its pods run on the nodes, or wait."""
         name = f"ns/job-{len(self._jobs):05}"
         ask = Ask(requests=(("cpu", 1000), ("memory", 1 << 30)), devices=WholeGpus(gpus) if gpus else None)
@@ -123,7 +125,7 @@ def _surplus() -> tuple[float, str]:
     fleet = _Fleet(500, [VolcanoQueue("first"), VolcanoQueue("second")])
     fleet.discipline.configure(structs.replace(DEFAULT, actions=("enqueue", "allocate", "gangreclaim")))
     for at in range(1000):
-        fleet.job("first", 4, 1, [f"node-{(at + 125 * of) % 500:04}" for of in range(4)], minimum=1)
+        fleet.job("first", 4, 1, [f"node-{at // 2:04}"] * 4, minimum=1)
     for _ in range(200):
         fleet.job("second", 2, 8, priority=9)
     took_s, plan = fleet.timed()

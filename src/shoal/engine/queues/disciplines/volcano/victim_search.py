@@ -15,6 +15,7 @@ from shoal.engine.queues.disciplines.volcano.counted_room import Rows, counted_n
 from shoal.engine.queues.disciplines.volcano.jobs import PodOfJob
 from shoal.engine.queues.disciplines.volcano.session import Session
 
+
 class RunningPods:
     """The pods that may be evicted, by queue and row."""
 
