@@ -34,7 +34,7 @@ class BundleTrials:
         """The bundles with the marks before them."""
 
     def fits(self, bundles: Sequence[Bundle], others: Sequence[Bundle] = ()) -> bool:
-        """Whether the job fits without these bundles and the others after them. They stay evicted, nothing is placed."""
+        """Whether the job fits without these bundles and the others. They stay evicted, nothing is placed."""
         self._evict(bundles, others)
         mark = self._view.mark()
         fits = self._place()
