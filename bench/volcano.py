@@ -125,7 +125,7 @@ def _surplus() -> tuple[float, str]:
     fleet = _Fleet(500, [VolcanoQueue("first"), VolcanoQueue("second")])
     fleet.discipline.configure(structs.replace(DEFAULT, actions=("enqueue", "allocate", "gangreclaim")))
     for at in range(1000):
-        fleet.job("first", 4, 1, [f"node-{(at + 125 * of) % 500:04}" for of in range(4)], minimum=1)
+        fleet.job("first", 4, 1, [f"node-{at // 2:04}"] * 4, minimum=1)
     for _ in range(200):
         fleet.job("second", 2, 8, priority=9)
     took_s, plan = fleet.timed()

@@ -15,11 +15,12 @@ from shoal.engine.gangs.attempt import Attempt
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.amounts import add
 from shoal.engine.queues.disciplines.volcano.bundles import Bundle, bundles_of, within_guarantees
+from shoal.engine.queues.disciplines.volcano.counted_room import Rows
 from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.session import Session
-from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods
+from shoal.engine.queues.disciplines.volcano.victim_search import RunningPods
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"

@@ -82,12 +82,15 @@ def random_world(seed: int, tiers: str) -> World:
             number += 1
     for at in range(chance.randint(1, 8)):
         pods = [f":{chance.choice((2, 4, 8))}"] * chance.randint(1, 4)
+        if chance.random() < 0.2:
+            pods.append(f":{chance.choice((1, 2, 4))}")
         near = TopologyRequirement(required="rack", closest=True) if chance.random() < 0.3 else TopologyRequirement()
         made.job(
             f"waits{at}",
             chance.choice(leaves),
             *pods,
-            minimum=len(pods) - (chance.random() < 0.2),
+            # Where unequal pods can replace each other, more departures can lead to a choice that fits worse.
+            minimum=len(pods) - (len(set(pods)) == 1 and chance.random() < 0.2),
             priority=chance.randint(1, 4),
             requirement=near,
         )

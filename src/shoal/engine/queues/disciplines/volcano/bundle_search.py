@@ -1,8 +1,10 @@
 """Finds the bundles that must go for a job: so many of the first ones that it fits, then those that are needed.
 
-Each result is that of the plain search, which tries every number of bundles on the ledger, and then spares one bundle
-after the other, the last ones first. What costs little decides first: by the count, most trials cannot succeed. Where
-the count and the ledger can only differ by rules that no departure breaks, one trial confirms the result of the counts.
+The plain search tries on the ledger how many bundles suffice, and then spares one after the other, the last ones first.
+Here the count decides first, at little cost: where it does not suffice, no trial can succeed. In most cases one trial
+confirms the bundles that the count names. Otherwise trials go on from the evictions of the trial before, and bundles
+are spared many at a time. The results are those of the plain search as long as a job that fits somewhere also fits
+when more pods leave.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ class BundleTrials:
         """The bundles with the marks before them."""
 
     def fits(self, bundles: Sequence[Bundle], others: Sequence[Bundle] = ()) -> bool:
-        """Whether the job fits without these bundles and the others after them. They stay evicted, nothing is placed."""
+        """Whether the job fits without these bundles and the others. They stay evicted, nothing is placed."""
         self._evict(bundles, others)
         mark = self._view.mark()
         fits = self._place()
@@ -67,12 +69,10 @@ class BundleTrials:
 class BundleSearch:
     """The search for one job in one domain."""
 
-    def __init__(self, first: First, trials: BundleTrials, new_room: NewRoom, *, is_monotone: bool) -> None:
-        """`is_monotone`: whether the job always fits where it fits without fewer departures."""
+    def __init__(self, first: First, trials: BundleTrials, new_room: NewRoom) -> None:
         self._first = first
         self._trials = trials
         self._new_room = new_room
-        self._is_monotone = is_monotone
 
     def found(self) -> bool:
         """Whether bundles were found, evicted, and the job placed; otherwise all is as it was."""
@@ -80,13 +80,10 @@ class BundleSearch:
         least = self._least_by_count(room)
         if not least:
             return False
-        if self._is_monotone and self._trials.decide(_needed_by_count(self._first(least), room)):
+        if self._trials.decide(_needed_by_count(self._first(least), room)):
             return True
         prefix = self._least_prefix(least)
-        if not prefix:
-            return False
-        needed = self._needed(prefix) if len(prefix) > 1 else prefix
-        return self._trials.decide(needed)
+        return bool(prefix) and self._trials.decide(self._needed(prefix))
 
     def _least_by_count(self, room: CountedRoom) -> int:
         """How many bundles must go at least; 0 if all are not enough. They have left the room afterwards."""
@@ -122,15 +119,31 @@ class BundleSearch:
         return bundles[: fewer + bisect_left(range(fewer, most), True, key=suffices)]
 
     def _needed(self, bundles: Sequence[Bundle]) -> list[Bundle]:
-        room = self._new_room()
+        """Those of the bundles that must go, if all of them suffice."""
+        trials, room = self._trials, self._new_room()
         for bundle in bundles:
             room.leave(bundle.pods)
         needed = [bundles[-1]]
-        for at in range(len(bundles) - 2, -1, -1):
-            room.stay(bundles[at].pods)
-            if not (room.suffices and self._trials.fits(bundles[:at], needed)):
-                room.leave(bundles[at].pods)
-                needed.insert(0, bundles[at])
+        open_until = len(bundles) - 1
+        while open_until:
+            least = open_until
+            while least:
+                room.stay(bundles[least - 1].pods)
+                if not room.suffices:
+                    room.leave(bundles[least - 1].pods)
+                    break
+                least -= 1
+            if least < open_until and not trials.fits(bundles[:least], needed):
+                counts = range(least + 1, open_until)
+                enough = counts.start + bisect_left(
+                    counts, True, key=lambda count: trials.fits(bundles[:count], needed)
+                )
+                for bundle in bundles[least:enough]:
+                    room.leave(bundle.pods)
+                least = enough
+            open_until = max(least - 1, 0)
+            if least:
+                needed.insert(0, bundles[open_until])
         return needed
 
 

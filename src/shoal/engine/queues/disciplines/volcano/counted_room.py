@@ -6,7 +6,8 @@ needed only where the count suffices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from operator import floordiv
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,57 +32,71 @@ def counted_need(charge: Charge, width: int) -> Rows:
 
 
 class CountedRoom:
-    """Room for so many equal pods on the nodes that suit them."""
+    """Room for some pods of each of some requests, each counted as if the others were not there."""
 
-    def __init__(self, cluster: Cluster, charge: Charge, count: int, row_of: Callable[[PodOfJob], int]) -> None:
-        """`row_of`: where a pod that leaves runs."""
-        self._missing = count
-        """How many find no room; negative if more would."""
+    def __init__(
+        self, cluster: Cluster, wanted: Mapping[Charge, int], rows: Rows, row_of: Callable[[PodOfJob], int]
+    ) -> None:
+        """`rows`: where the pods may go. `row_of`: where a pod that leaves runs."""
         self._row_of = row_of
-        self._freed: dict[Charge, list[int]] = {}
-        need = counted_need(charge, cluster.width)
-        taken = np.zeros(cluster.width, np.int64)
-        taken[: len(charge.taken)] = charge.taken
-        self._columns = ((need > 0) & (taken >= need)).nonzero()[0]
-        self._is_bounded = bool(len(self._columns)) and not cluster.devices.odd
-        """Without a column that adds up there is always room by the count."""
-        if not self._is_bounded:
-            return
-        self._need: list[int] = need[self._columns].tolist()
-        rows = cluster.all_rows()
-        is_suitable = suits(cluster, charge.ask, rows)
-        free = cluster.free[: cluster.rows, self._columns]
-        counts = (np.maximum(free, 0) // self._need).min(axis=1)
-        self._missing -= int(counts[is_suitable].sum())
-        self._counts: list[int] = counts.tolist()
-        self._suitable: list[bool] = is_suitable.tolist()
-        self._free: list[list[int]] = free.tolist()
+        by_request = [_EqualPods(cluster, charge, count, rows) for charge, count in wanted.items()]
+        # Without a column that adds up there is always room by the count.
+        self._counted = [] if cluster.devices.odd else [pods for pods in by_request if len(pods.columns)]
 
     @property
     def suffices(self) -> bool:
-        return self._missing <= 0 or not self._is_bounded
+        return all(pods.missing <= 0 for pods in self._counted)
 
     def leave(self, pods: Iterable[PodOfJob]) -> None:
-        self._change(pods, 1)
+        for pod in pods:
+            row = self._row_of(pod)
+            for counted in self._counted:
+                counted.change(row, pod.charge, 1)
 
     def stay(self, pods: Iterable[PodOfJob]) -> None:
         """Take back that these pods leave."""
-        self._change(pods, -1)
-
-    def _change(self, pods: Iterable[PodOfJob], sign: int) -> None:
-        if not self._is_bounded:
-            return
         for pod in pods:
             row = self._row_of(pod)
-            if not self._suitable[row]:
-                continue
-            amounts = self._freed.get(pod.charge)
-            if amounts is None:
-                amounts = self._freed[pod.charge] = pod.charge.taken[self._columns].tolist()
-            free = self._free[row]
-            count = self._missing + self._counts[row]
-            for at, amount in enumerate(amounts):
-                free[at] += sign * amount
-            fits = max(min([have // each for have, each in zip(free, self._need, strict=True)]), 0)
-            self._counts[row] = fits
-            self._missing = count - fits
+            for counted in self._counted:
+                counted.change(row, pod.charge, -1)
+
+
+class _EqualPods:
+    """Room for so many pods of one request on the nodes that suit it."""
+
+    def __init__(self, cluster: Cluster, charge: Charge, count: int, rows: Rows) -> None:
+        need = counted_need(charge, cluster.width)
+        taken = np.zeros(cluster.width, np.int64)
+        taken[: len(charge.taken)] = charge.taken
+        self.columns = ((need > 0) & (taken >= need)).nonzero()[0]
+        self.missing = count
+        """How many find no room; negative if more would."""
+        self._freed: dict[Charge, list[int]] = {}
+        self._need: list[int] = need[self.columns].tolist()
+        if not self._need:
+            return
+        is_suitable = np.zeros(cluster.rows, np.bool_)
+        is_suitable[rows] = suits(cluster, charge.ask, rows)
+        free = cluster.free[: cluster.rows, self.columns]
+        counts = (np.maximum(free, 0) // self._need).min(axis=1)
+        self.missing -= int(counts[is_suitable].sum())
+        self._counts: list[int] = counts.tolist()
+        self._is_suitable: list[bool] = is_suitable.tolist()
+        self._free: list[list[int]] = free.tolist()
+
+    def change(self, row: int, charge: Charge, sign: int) -> None:
+        """A pod leaves the row, or stays after all."""
+        if not self._is_suitable[row]:
+            return
+        amounts = self._freed.get(charge)
+        if amounts is None:
+            amounts = self._freed[charge] = charge.taken[self.columns].tolist()
+        free = self._free[row]
+        for at, amount in enumerate(amounts):
+            free[at] += sign * amount
+        before = self._counts[row]
+        if sign < 0 and not before:
+            return
+        fits = max(min(map(floordiv, free, self._need)), 0)
+        self._counts[row] = fits
+        self.missing += before - fits

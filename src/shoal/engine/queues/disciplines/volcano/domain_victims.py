@@ -13,10 +13,11 @@ import msgspec
 import numpy as np
 
 from shoal.engine.queues.disciplines.volcano.bundles import Bundle, bundles_of, within_guarantees
+from shoal.engine.queues.disciplines.volcano.counted_room import Rows
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.engine.queues.disciplines.volcano.victim_order import FirstOf, VictimOrder
-from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods
+from shoal.engine.queues.disciplines.volcano.victim_search import RunningPods
 
 _GANG = ("gang",)
 """The bundles hold to the minima of jobs, in place of this plugin."""

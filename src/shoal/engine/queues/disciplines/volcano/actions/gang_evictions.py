@@ -7,24 +7,26 @@ fits; then those that turn out not to be needed are spared. A domain that does n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 
 import msgspec
 import numpy as np
 
+from shoal.engine.charges import Charge
 from shoal.engine.gangs.attempt import Attempt
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
 from shoal.engine.queues.disciplines.volcano.amounts import add
 from shoal.engine.queues.disciplines.volcano.bundle_search import BundleSearch, BundleTrials
-from shoal.engine.queues.disciplines.volcano.counted_room import CountedRoom
+from shoal.engine.queues.disciplines.volcano.counted_room import CountedRoom, Rows
 from shoal.engine.queues.disciplines.volcano.domain_victims import DomainVictims, RunningVictims, Wanted
 from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.plugins.arguments import number
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.engine.queues.disciplines.volcano.victim_order import VictimOrder
-from shoal.engine.queues.disciplines.volcano.victim_search import Rows, RunningPods
+from shoal.engine.queues.disciplines.volcano.victim_search import RunningPods
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
@@ -157,23 +159,22 @@ class _GangEvictions:
                 yield tree.rows_of(level, domain)
 
     def _free(self, wanted: Wanted, rows: Rows) -> bool:
-        session, job = self._session, wanted.job
-        lacking = self._lacking(job)
-        charge = lacking[0].charge
-        is_bounded = not (job.has_parts or job.roles) and all(pod.charge is charge for pod in lacking)
+        job, counts = wanted.job, self._surely_placed(wanted.job)
 
         def new_room() -> CountedRoom:
-            count = len(lacking) if is_bounded else 0
-            return CountedRoom(session.cluster, charge, count, self._running.row_of)
+            cluster = self._session.cluster
+            return CountedRoom(cluster, counts, cluster.all_rows(), self._running.row_of)
 
-        is_monotone = (
-            is_bounded
-            and not (job.has_topology or charge.ask.claims or session.cluster.counts.active)
-            and all(pod.charge is charge for pod in job.pending.values())
-        )
         trials = BundleTrials(self._view, job.name, lambda: self._placed(job))
-        victims = DomainVictims(self._victims, wanted, rows)
-        return BundleSearch(victims.first, trials, new_room, is_monotone=is_monotone).found()
+        return BundleSearch(DomainVictims(self._victims, wanted, rows).first, trials, new_room).found()
+
+    def _surely_placed(self, job: JobState) -> dict[Charge, int]:
+        """How many pods of each request are placed at least if the job is."""
+        if job.has_parts or not self._session.holds_minimum:
+            return {}
+        spare = len(job.pending) - len(self._lacking(job))
+        waiting = Counter(pod.charge for pod in job.pending.values())
+        return {charge: count - spare for charge, count in waiting.items() if count > spare}
 
     def _placed(self, job: JobState) -> bool:
         session = self._session

@@ -13,12 +13,12 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from shoal.engine.queues.disciplines.volcano.after_departures import AfterDepartures
+from shoal.engine.queues.disciplines.volcano.counted_room import Rows
 from shoal.engine.queues.disciplines.volcano.hooks import Key
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 from shoal.engine.queues.disciplines.volcano.queue_forest import BEST_FIT
 from shoal.engine.queues.disciplines.volcano.session import Session
 from shoal.engine.queues.disciplines.volcano.victim_search import (
-    Rows,
     RunningPods,
     first_victims,
     free_row,
