@@ -79,6 +79,24 @@ async def test_capacity_for_a_predicted_demand_is_kept_until_its_hour_is_over(tm
 
 
 @virtual
+async def test_a_forecast_that_cannot_be_read_is_reported_outside_of_its_hours_too(
+    tmp_path: Path,
+) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        await world.pod("solo", 8)
+        await world.until_running("solo", 1, within_s=120)
+        hours = {"shoal.dev/buffer-start": "0 20 * * *", "shoal.dev/buffer-end": "0 22 * * *"}
+        await _buffer(world, {"shoal.dev/buffer-forecast": "soon", **hours}, replicas=5)
+        await world.cluster.delete(PODS, "solo")
+        await world.cluster.pass_time(600)
+        status, message = (await _conditions(world))["ReadyForProvisioning"]
+        assert status == "False"
+        assert "the forecast cannot be read" in message
+        assert not await world.instances(), "nodes are removed although a buffer is wrong"
+
+
+@virtual
 async def test_pods_get_nodes_before_a_buffer_does(tmp_path: Path) -> None:
     async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
         await world.add_pool(limits={"nodes": "1"})
