@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from shoal.api.pod import Pod
-from shoal.api.pod_phases import TERMINAL_PHASES
-from shoal.api.wire import to_quantity
 from shoal.autoscale.capacity_buffers.buffer import CapacityBuffer, buffer_of, buffer_pods
 from shoal.autoscale.capacity_buffers.forecast_text import FORECAST, forecast_words, read_forecast
 from shoal.autoscale.nodes.plan import NodePlan
@@ -21,8 +19,9 @@ from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.client.conditions import WriteTime, difference, put
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
-from shoal.client.kind import POD_TEMPLATES, PODS, Kind
+from shoal.client.kind import POD_TEMPLATES, Kind
 from shoal.client.port import Patch
+from shoal.controllers.node_scaling.buffer_demand import BufferDemand
 from shoal.controllers.node_scaling.computations import Computations
 from shoal.units.errors import UserError
 
@@ -37,8 +36,9 @@ class _Wanted(NamedTuple):
 
 
 class CapacityBuffers:
-    def __init__(self, context: Context, computations: Computations) -> None:
+    def __init__(self, context: Context, computations: Computations, demand: BufferDemand) -> None:
         self._context = context
+        self._demand = demand
         self._computations = computations
         self._kind: Kind | None = None
 
@@ -76,16 +76,11 @@ class CapacityBuffers:
         template = self._context.informers.of(POD_TEMPLATES).get(buffer.namespace, buffer.template)
         try:
             raw = template.obj().get("template") if template else None
-            demand = self._demand_gpus(buffer.namespace) if FORECAST in buffer.annotations else 0.0
+            demand = self._demand.gpus(buffer.namespace) if FORECAST in buffer.annotations else 0.0
             now = self._context.clock.now()
             return _Wanted(buffer_pods(buffer, raw, now, demand), _forecast_words(buffer, now))
         except UserError as error:
             return error
-
-    def _demand_gpus(self, namespace: str) -> float:
-        """Of the pods that are there, placed or not."""
-        pods = (each.obj() for each in self._context.informers.of(PODS) if each.namespace == namespace)
-        return float(sum(_gpus(pod) for pod in pods if (pod.get("status") or {}).get("phase") not in TERMINAL_PHASES))
 
     async def _report(self, item: Item, wanted: _Wanted | UserError, plan: NodePlan) -> None:
         before: Obj = item.obj().get("status") or {}
@@ -110,16 +105,6 @@ def _forecast_words(buffer: CapacityBuffer, now: datetime) -> str:
     text = buffer.annotations.get(FORECAST)
     where = buffer.where.below(f"metadata.annotations[{FORECAST}]")
     return "" if text is None else forecast_words(read_forecast(text, where), now)
-
-
-def _gpus(pod: Obj) -> int:
-    limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or ()]
-    return sum(
-        to_quantity(str(amount)).milli_value() // 1000
-        for each in limits
-        for name, amount in each.items()
-        if name.endswith("/gpu")
-    )
 
 
 def _room(pods: tuple[Pod, ...], plan: NodePlan) -> tuple[bool, str, str]:
