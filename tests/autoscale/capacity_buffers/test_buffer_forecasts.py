@@ -69,6 +69,8 @@ def test_an_hour_with_too_few_weeks_keeps_no_room() -> None:
         (json.dumps({"gpus": [1.0], "weeks": 2, "until": "2026-11-27T00:00:00Z"}), "1 hours instead of 168"),
         (json.dumps({"gpus": [1.0] * HOURS, "weeks": 2, "until": "yesterday"}), "the forecast cannot be read"),
         (json.dumps({"gpus": [1.0] * HOURS, "weeks": 2, "until": "2026-11-01T00:00:00Z"}), "ended at 2026-11-01"),
+        (json.dumps({"gpus": [1.0] * HOURS, "weeks": 2, "until": "2026-11-27"}), "2026-11-27 has no time zone"),
+        (json.dumps({"gpus": [1.0] * HOURS, "weeks": 2, "until": "9999-12-31T23:59:59-23:00"}), "in the future"),
         (
             json.dumps({"gpus": [1.0] * HOURS, "weeks": 2, "until": "2026-11-27T00:00:00Z", "timeZone": "Mars"}),
             "Mars",
@@ -78,6 +80,12 @@ def test_an_hour_with_too_few_weeks_keeps_no_room() -> None:
 def test_a_forecast_that_is_not_certain_keeps_no_room_and_says_why(forecast: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         count(forecast)
+
+
+def test_clocks_that_differ_by_minutes_do_not_make_a_forecast_invalid() -> None:
+    assert count(text({HOUR - 2: 7.0}), now=datetime.fromtimestamp(UNTIL_MS / 1000 - 60, UTC)) == 4
+    with pytest.raises(UserError, match="in the future"):
+        count(text({HOUR - 2: 7.0}), now=datetime.fromtimestamp(UNTIL_MS / 1000 - 3600, UTC))
 
 
 def test_pods_without_gpus_cannot_follow_a_forecast_of_gpus() -> None:

@@ -36,6 +36,12 @@ def test_weeks_that_repeat_are_predicted_without_error() -> None:
     assert (found.error.hours, found.error.mean_gpus, found.error.short_share) == (3 * HOURS, 0.0, 0.0)
 
 
+def test_no_more_weeks_are_named_than_are_used() -> None:
+    found = forecast_of(weeks(*[office(8)] * 9))
+    assert found is not None
+    assert found.weeks == 8
+
+
 def test_the_error_of_an_hour_is_that_of_a_prediction_from_earlier_weeks_alone() -> None:
     found = forecast_of(weeks([4.0] * HOURS, [6.0] * HOURS, [2.0] * HOURS))
     assert found is not None

@@ -11,7 +11,7 @@ from shoal.autoscale.capacity_buffers.forecast_text import forecast_text
 from shoal.autoscale.demand.forecast import HOURS, DemandForecast, ForecastError
 from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS
 from shoal.client.item import Obj
-from shoal.client.kind import POD_TEMPLATES, PODS
+from shoal.client.kind import POD_TEMPLATES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
 
 _GROUPS = ("karpenter.sh", "scheduling.x-k8s.io", "autoscaling.x-k8s.io")
 
@@ -76,6 +76,53 @@ async def test_capacity_for_a_predicted_demand_is_kept_until_its_hour_is_over(tm
         await world.cluster.delete(PODS, "solo")
         await world.cluster.pass_time(3600)
         assert not await world.instances()
+
+
+@virtual
+async def test_parts_of_gpus_and_claimed_devices_that_are_in_use_are_not_kept_again(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        device = {"name": "gpu-0", "attributes": {"uuid": {"string": "GPU-0"}}}
+        pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+        slices: Obj = {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": pool, "devices": [device]}
+        await world.cluster.create(RESOURCE_SLICES, {"metadata": {"name": "n"}, "spec": slices})
+        wanted: Obj = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+        await world.cluster.create(
+            RESOURCE_CLAIMS, {"metadata": {"name": "one"}, "spec": {"devices": {"requests": [wanted]}}}
+        )
+        result = {"driver": "gpu.nvidia.com", "pool": "n", "device": "gpu-0", "request": "gpu"}
+        status: Obj = {"allocation": {"devices": {"results": [result]}}}
+        await world.cluster.patch(RESOURCE_CLAIMS, "one", {"status": status}, "status")
+        claims = [{"name": "gpu", "resourceClaimName": "one"}]
+        await world.pod("claimed", 0, resourceClaims=claims, nodeName="n")
+        for number in range(14):
+            await world.pod(f"part-{number}", 0, notes={"gpu-fraction": "0.5"}, schedulerName="another")
+        now = world.cluster.clock.now()
+        found = DemandForecast((8.0,) * HOURS, 2, ForecastError(HOURS, 1.5, 0.1, 0.5, 1.0))
+        text = forecast_text(found, round(now.timestamp() * 1000), "UTC")
+        await _buffer(world, {"shoal.dev/buffer-forecast": text}, replicas=5)
+        # Later the controller of pods deletes the claimed one, whose node does not exist.
+        await world.cluster.pass_time(15)
+        assert (await _conditions(world))["ReadyForProvisioning"][0] == "True"
+        assert (await world.cluster.get(CAPACITY_BUFFERS, "ready"))["status"]["replicas"] == 0
+
+
+@virtual
+async def test_a_forecast_that_cannot_be_read_is_reported_outside_of_its_hours_too(
+    tmp_path: Path,
+) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool(disruption={"consolidateAfter": "0s"})
+        await world.pod("solo", 8)
+        await world.until_running("solo", 1, within_s=120)
+        hours = {"shoal.dev/buffer-start": "0 20 * * *", "shoal.dev/buffer-end": "0 22 * * *"}
+        await _buffer(world, {"shoal.dev/buffer-forecast": "soon", **hours}, replicas=5)
+        await world.cluster.delete(PODS, "solo")
+        await world.cluster.pass_time(600)
+        status, message = (await _conditions(world))["ReadyForProvisioning"]
+        assert status == "False"
+        assert "the forecast cannot be read" in message
+        assert not await world.instances(), "nodes are removed although a buffer is wrong"
 
 
 @virtual

@@ -19,6 +19,8 @@ FORECAST: Final = "shoal.dev/buffer-forecast"
 LEAD: Final = timedelta(minutes=15)
 """Nodes are requested so long before an hour begins."""
 _VALID: Final = timedelta(weeks=2)
+_CLOCKS: Final = timedelta(minutes=5)
+"""By so much the clocks of the recorder and of this process may differ."""
 
 
 class WrittenForecast(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -52,9 +54,11 @@ def read_forecast(text: str, where: Where) -> WrittenForecast:
     fix = "write it with `shoal scale forecast`"
     try:
         found = msgspec.json.decode(text.encode(), type=WrittenForecast)
-        datetime.fromisoformat(found.until)
+        until = datetime.fromisoformat(found.until)
     except (msgspec.DecodeError, ValueError) as error:
         raise UserError(f"the forecast cannot be read: {error}", where=where, fix=fix) from error
+    if until.tzinfo is None:
+        raise UserError(f"the end of the history {found.until} has no time zone", where=where, fix=fix)
     if len(found.gpus) != HOURS:
         raise UserError(f"the forecast has {len(found.gpus)} hours instead of {HOURS}", where=where, fix=fix)
     return found
@@ -66,6 +70,9 @@ def room_of(found: WrittenForecast, now: datetime, demand_gpus: float, pod_gpus:
     if now - until > _VALID:
         what = f"the history of the forecast ended at {found.until}"
         raise UserError(what, where=where, fix="write it again with `shoal scale forecast`")
+    if until - now > _CLOCKS:
+        what = f"the history of the forecast ends in the future, at {found.until}"
+        raise UserError(what, where=where, fix="write it again with `shoal scale forecast`, and compare the clocks")
     zone = zone_of(found.time_zone)
     predicted = max(predicted_gpus(found, moment, zone) for moment in (now, now + LEAD))
     return math.ceil(max(predicted - demand_gpus, 0.0) / pod_gpus)

@@ -45,7 +45,7 @@ class DemandForecast(msgspec.Struct, frozen=True, rename="camel"):
     gpus: tuple[float | None, ...]
     """By hour of the week. None: this hour was recorded in too few weeks."""
     weeks: int
-    """That were recorded."""
+    """That the predictions are made of."""
     error: ForecastError
 
 
@@ -65,7 +65,7 @@ def forecast_of(hours: Sequence[DemandHour], quantile: float = USUAL_QUANTILE) -
         earlier.append(each.gpus)
         del earlier[:-MOST_WEEKS]
     gpus = tuple(_quantile(each, quantile) if len(each) >= LEAST_WEEKS else None for each in seen)
-    return DemandForecast(gpus, known // HOURS, _error(errors))
+    return DemandForecast(gpus, min(known // HOURS, MOST_WEEKS), _error(errors))
 
 
 def _quantile(values: Sequence[float], quantile: float) -> float:

@@ -19,6 +19,8 @@ class RequestedCapacity(NamedTuple):
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...]
+    all_pods: tuple[Pod, ...]
+    """Those that exist already included."""
 
     @property
     def keys(self) -> frozenset[str]:
@@ -58,9 +60,10 @@ def demand_of(
         if request.is_ended:
             continue
         try:
-            wanted = RequestedCapacity(request, unconsumed(request, pods_of(request), pods))
+            every = pods_of(request)
         except UserError:
             continue
+        wanted = RequestedCapacity(request, unconsumed(request, every, pods), every)
         if request.has(PROVISIONED):
             booked.append(wanted)
         elif is_due(request):

@@ -6,30 +6,37 @@ The pods of a buffer exist in plans only. They are planned after all others, on 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from shoal.api.pod import Pod
-from shoal.api.pod_phases import TERMINAL_PHASES
-from shoal.api.wire import to_quantity
-from shoal.autoscale.capacity_buffers.buffer import buffer_of, buffer_pods
+from shoal.autoscale.capacity_buffers.buffer import CapacityBuffer, buffer_of, buffer_pods
 from shoal.autoscale.capacity_buffers.forecast_text import FORECAST, forecast_words, read_forecast
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.client.conditions import WriteTime, difference, put
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
-from shoal.client.kind import POD_TEMPLATES, PODS, Kind
+from shoal.client.kind import POD_TEMPLATES, Kind
 from shoal.client.port import Patch
+from shoal.controllers.node_scaling.buffer_demand import BufferDemand
 from shoal.controllers.node_scaling.computations import Computations
-from shoal.units.errors import UserError, Where
+from shoal.units.errors import UserError
 
 _READY, _PROVISIONING = "ReadyForProvisioning", "Provisioning"
 _NO_ROOM: Final = "no nodes can be provisioned"
 
 
+class _Wanted(NamedTuple):
+    pods: tuple[Pod, ...]
+    words: str
+    """What the forecast says, for the status."""
+
+
 class CapacityBuffers:
-    def __init__(self, context: Context, computations: Computations) -> None:
+    def __init__(self, context: Context, computations: Computations, demand: BufferDemand) -> None:
         self._context = context
+        self._demand = demand
         self._computations = computations
         self._kind: Kind | None = None
 
@@ -42,8 +49,8 @@ class CapacityBuffers:
     async def plan(self, given: PlanningInput, plan: NodePlan) -> tuple[PlanningInput, NodePlan]:
         """What is to be provisioned for the buffers beside this plan; and the input with the room that is kept for them
         on present nodes."""
-        wanted = {item: self._pods(item) for item in self._items()}
-        pods = [pod for each in wanted.values() if not isinstance(each, UserError) for pod in each]
+        wanted = {item: self._wanted(item) for item in self._items()}
+        pods = [pod for each in wanted.values() if not isinstance(each, UserError) for pod in each.pods]
         given, found = await self._computations.room(given, plan, pods)
         for item, each in wanted.items():
             await self._report(item, each, found)
@@ -55,51 +62,41 @@ class CapacityBuffers:
             return []
         return sorted(of(self._kind), key=lambda item: item.key)
 
-    def _pods(self, item: Item) -> tuple[Pod, ...] | UserError:
+    def _wanted(self, item: Item) -> _Wanted | UserError:
+        """What is wrong with a buffer concerns this buffer alone."""
         buffer = buffer_of(item.obj())
         template = self._context.informers.of(POD_TEMPLATES).get(buffer.namespace, buffer.template)
         try:
             raw = template.obj().get("template") if template else None
-            demand = self._demand_gpus(buffer.namespace) if FORECAST in buffer.annotations else 0.0
-            return buffer_pods(buffer, raw, self._context.clock.now(), demand)
+            demand = self._demand.gpus(buffer.namespace) if FORECAST in buffer.annotations else 0.0
+            now = self._context.clock.now()
+            return _Wanted(buffer_pods(buffer, raw, now, demand), _forecast_words(buffer, now))
         except UserError as error:
             return error
 
-    def _demand_gpus(self, namespace: str) -> float:
-        """Of the pods that are there, placed or not."""
-        pods = (each.obj() for each in self._context.informers.of(PODS) if each.namespace == namespace)
-        return float(sum(_gpus(pod) for pod in pods if (pod.get("status") or {}).get("phase") not in TERMINAL_PHASES))
-
-    def _forecast_words(self, item: Item) -> str:
-        text = buffer_of(item.obj()).annotations.get(FORECAST)
-        return "" if text is None else forecast_words(read_forecast(text, Where()), self._context.clock.now())
-
-    async def _report(self, item: Item, pods: tuple[Pod, ...] | UserError, plan: NodePlan) -> None:
+    async def _report(self, item: Item, wanted: _Wanted | UserError, plan: NodePlan) -> None:
         before: Obj = item.obj().get("status") or {}
         status = dict(before)
         clock = self._context.clock
         moment = WriteTime(clock.text(), clock.seconds())
-        if isinstance(pods, UserError):
-            put(status, _READY, (False, "Invalid", str(pods)), moment)
-            put(status, _PROVISIONING, (False, "NotReady", f"no room is kept: {pods}"), moment)
+        if isinstance(wanted, UserError):
+            put(status, _READY, (False, "Invalid", str(wanted)), moment)
+            put(status, _PROVISIONING, (False, "NotReady", f"no room is kept: {wanted}"), moment)
             status["replicas"] = 0
         else:
-            put(status, _READY, (True, "Ready", self._forecast_words(item)), moment)
-            put(status, _PROVISIONING, _room(pods, plan), moment)
-            status["replicas"] = len(pods)
+            put(status, _READY, (True, "Ready", wanted.words), moment)
+            put(status, _PROVISIONING, _room(wanted.pods, plan), moment)
+            status["replicas"] = len(wanted.pods)
         if (body := difference(before, status)) and self._kind is not None:
             patch = Patch("merge", {"metadata": {"uid": item.uid}, "status": body})
             await self._context.api.patch(self._kind, item.namespace, item.name, patch, "status")
 
 
-def _gpus(pod: Obj) -> int:
-    limits = [(each.get("resources") or {}).get("limits") or {} for each in pod["spec"].get("containers") or ()]
-    return sum(
-        to_quantity(str(amount)).milli_value() // 1000
-        for each in limits
-        for name, amount in each.items()
-        if name.endswith("/gpu")
-    )
+def _forecast_words(buffer: CapacityBuffer, now: datetime) -> str:
+    """Raises UserError."""
+    text = buffer.annotations.get(FORECAST)
+    where = buffer.where.below(f"metadata.annotations[{FORECAST}]")
+    return "" if text is None else forecast_words(read_forecast(text, where), now)
 
 
 def _room(pods: tuple[Pod, ...], plan: NodePlan) -> tuple[bool, str, str]:

@@ -38,6 +38,7 @@ from shoal.client.loop import Loop
 from shoal.client.presence import Presence
 from shoal.client.served import Served
 from shoal.cloud.port import Cloud, CloudInstance
+from shoal.controllers.node_scaling.buffer_demand import BufferDemand
 from shoal.controllers.node_scaling.capacity_buffers import CapacityBuffers
 from shoal.controllers.node_scaling.claim_conditions import ClaimConditions
 from shoal.controllers.node_scaling.claim_steps import ClaimSteps
@@ -109,7 +110,7 @@ class NodeScalingController:
         self._state: ScalingState | None = None
         self._statuses = PoolStatuses(context, NODE_POOLS)
         self._requests = ProvisioningRequests(context)
-        self._buffers = CapacityBuffers(context, self._computations)
+        self._buffers = CapacityBuffers(context, self._computations, BufferDemand(context, served))
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
         served.when_there(
             PROVISIONING_REQUESTS,

@@ -60,10 +60,16 @@ class ProvisioningRequests:
         """Whether some request is not decided yet, or its capacity is kept."""
         return any(not request.is_ended for _, request in self._known())
 
+    @property
+    def remembered(self) -> frozenset[str]:
+        """The uids of the requests of which this process knows more than their objects say."""
+        return frozenset(self._tries) | frozenset(self._granted)
+
     async def advance(self) -> float | None:
         """Write the conditions that need no planning. Returns the seconds until another one is due."""
         now_s = self._context.clock.seconds()
         soonest = []
+        self._forget_deleted()
         for item, request in self._known():
             if request.is_ended:
                 self._tries.pop(request.uid, None)
@@ -109,7 +115,7 @@ class ProvisioningRequests:
                 continue
             if condition.type == PROVISIONED and condition.is_true:
                 self._tries.pop(each.request.uid, None)
-                self._granted[each.request.uid] = requested_pods(each.request, self._templates(each.request))
+                self._granted[each.request.uid] = each.all_pods
                 homes = {plan.placed[key] for key in each.keys if key in plan.placed}
                 await self._note_claims(item, sorted(claims[home] for home in homes if home in claims))
                 has_found = True
@@ -129,13 +135,23 @@ class ProvisioningRequests:
             if item is not None and gone and not each.keys.isdisjoint(homeless):
                 await self._write(item, revoked(sorted(gone)))
 
+    @property
+    def _are_known(self) -> bool:
+        of = self._context.informers.of
+        return self._kind is not None and of(self._kind).is_synced and of(POD_TEMPLATES).is_synced
+
     def _known(self) -> list[tuple[Item, ProvisioningRequest]]:
         """The oldest first; none before all are known."""
-        of = self._context.informers.of
-        if self._kind is None or not (of(self._kind).is_synced and of(POD_TEMPLATES).is_synced):
+        if self._kind is None or not self._are_known:
             return []
-        found = [(item, request_of(item.obj())) for item in of(self._kind)]
+        found = [(item, request_of(item.obj())) for item in self._context.informers.of(self._kind)]
         return sorted((each for each in found if each[1].is_known), key=lambda each: (each[1].created_s, each[1].key))
+
+    def _forget_deleted(self) -> None:
+        if self._are_known:
+            for uid in self.remembered - {request.uid for _, request in self._known()}:
+                self._tries.pop(uid, None)
+                self._granted.pop(uid, None)
 
     def _item(self, request: ProvisioningRequest) -> Item | None:
         return (
