@@ -15,6 +15,7 @@ from shoal.cloud.ec2 import Ec2Cloud
 from shoal.cloud.ec2_notices import Notice, notice_of
 from shoal.cloud.ec2_policy import QUEUE, PolicyScope, iam_policy
 from shoal.cloud.ec2_settings import Ec2Settings
+from shoal.cloud.port import InstanceRequest
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC).timestamp()
 SPOT = "EC2 Spot Instance Interruption Warning"
@@ -39,12 +40,18 @@ def _change(start: str, **changed: Any) -> str:
 
 BOTH = ("i-1", "i-2")
 NOTICES: dict[str, tuple[str, Notice | None]] = {
-    "a spot interruption in two minutes": (_event(SPOT, instance_id="i-1"), Notice(("i-1",), NOON + 120)),
-    "an instance that is being stopped": (_event(STATE, instance_id="i-1", state="stopping"), Notice(("i-1",), NOON)),
-    "a scheduled change": (_change("Sat, 28 Nov 2026 12:00:00 GMT"), Notice(BOTH, NOON + 86400)),
-    "a scheduled change without a time": (_change("soon"), Notice(BOTH, NOON + 120)),
-    "a scheduled change of long ago": (_change("Sat, 28 Nov 1900 12:00:00 GMT"), Notice(BOTH, NOON + 120)),
-    "a recommendation only": (_event("EC2 Instance Rebalance Recommendation", instance_id="i-1"), Notice(("i-1",))),
+    "a spot interruption in two minutes": (_event(SPOT, instance_id="i-1"), Notice(("i-1",), NOON, NOON + 120)),
+    "an instance that is being stopped": (
+        _event(STATE, instance_id="i-1", state="stopping"),
+        Notice(("i-1",), NOON, NOON),
+    ),
+    "a scheduled change": (_change("Sat, 28 Nov 2026 12:00:00 GMT"), Notice(BOTH, NOON, NOON + 86400)),
+    "a scheduled change without a time": (_change("soon"), Notice(BOTH, NOON, NOON + 120)),
+    "a scheduled change of long ago": (_change("Sat, 28 Nov 1900 12:00:00 GMT"), Notice(BOTH, NOON, NOON + 120)),
+    "a recommendation only": (
+        _event("EC2 Instance Rebalance Recommendation", instance_id="i-1"),
+        Notice(("i-1",), NOON),
+    ),
     "an instance that runs": (_event(STATE, instance_id="i-1", state="running"), None),
     "an issue of another service": (_change("", service="RDS"), None),
     "an issue that is no change": (_change("", eventTypeCategory="issue"), None),
@@ -89,24 +96,51 @@ class _Queue:
         del self.messages[asked["ReceiptHandle"]]
 
 
+class _RefusedError(Exception):
+    """What the SDK raises if a token was used with other parameters."""
+
+    response: Mapping[str, Any] = {
+        "Error": {"Code": "IdempotentParameterMismatch", "Message": "other parameters"},
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
+
+
 class _Instances:
     """Implements what is used of boto3's client of EC2 to list instances."""
 
     def __init__(self, *ids: str) -> None:
         self.ids = list(ids)
+        self.launched: list[str] = []
+        """Those of an earlier request with the same token and other parameters."""
+        self._operation = ""
 
     def get_paginator(self, operation: str) -> _Instances:
-        assert operation == "describe_instances"
+        self._operation = operation
         return self
 
-    def paginate(self, **_: Any) -> list[Any]:
+    def run_instances(self, **_: Any) -> None:
+        raise _RefusedError
+
+    def paginate(self, **asked: Any) -> list[Any]:
+        if self._operation == "describe_subnets":
+            return [{"Subnets": [{"AvailabilityZone": "a", "SubnetId": "subnet-1"}]}]
+        assert self._operation == "describe_instances"
+        is_all = len(asked["Filters"]) == 1
         launched = datetime.fromtimestamp(NOON, UTC)
         usual = {"InstanceType": "p5.48xlarge", "State": {"Name": "running"}, "LaunchTime": launched}
-        return [{"Reservations": [{"Instances": [{"InstanceId": each, **usual} for each in self.ids]}]}]
+        return [
+            {
+                "Reservations": [
+                    {"Instances": [{"InstanceId": each, **usual} for each in (self.ids if is_all else self.launched)]}
+                ]
+            }
+        ]
 
 
-def _cloud(instances: _Instances, queue: _Queue) -> tuple[Ec2Cloud, JumpingClock]:
+def _cloud(instances: _Instances, queue: _Queue, age_s: float = 1000.0) -> tuple[Ec2Cloud, JumpingClock]:
+    """`age_s`: how long ago noon is."""
     clock = JumpingClock(WallClock())
+    clock.ahead_s = NOON + age_s - clock.seconds()
     return Ec2Cloud(instances, clock, Ec2Settings("train", interruption_queue="notices"), queue), clock
 
 
@@ -127,6 +161,35 @@ async def test_a_notice_is_kept_in_the_queue_until_its_instance_is_gone() -> Non
     clock.ahead_s += 6
     assert await _ends(cloud) == {"i-2": None}
     assert queue.messages == {}
+
+
+async def test_a_notice_about_an_instance_that_is_not_listed_yet_is_kept_for_some_minutes() -> None:
+    instances, queue = _Instances(), _Queue()
+    cloud, clock = _cloud(instances, queue, age_s=5.0)
+    queue.messages = {"one": _event(SPOT, instance_id="i-1"), "foreign": _event(SPOT, instance_id="i-9")}
+    assert await _ends(cloud) == {}
+    assert set(queue.messages) == {"one", "foreign"}
+    instances.ids.append("i-1")
+    queue.hidden.clear()
+    clock.ahead_s += 30
+    assert await _ends(cloud) == {"i-1": NOON + 120}
+    queue.hidden.clear()
+    clock.ahead_s += 600
+    await cloud.instances()
+    assert set(queue.messages) == {"one"}
+
+
+async def test_a_launch_that_is_repeated_with_another_subnet_keeps_the_notices_of_other_instances() -> None:
+    instances, queue = _Instances("i-1", "i-2"), _Queue()
+    cloud, clock = _cloud(instances, queue)
+    queue.messages = {"one": _event(SPOT, instance_id="i-1")}
+    assert (await _ends(cloud))["i-1"] == NOON + 120
+    instances.launched = ["i-2"]
+    request = InstanceRequest("token", "p5.48xlarge", "a", "spot")
+    assert [each.id for each in await cloud.create(request)] == ["i-2"]
+    clock.ahead_s += 6
+    assert (await _ends(cloud))["i-1"] == NOON + 120
+    assert set(queue.messages) == {"one"}
 
 
 async def test_a_notice_about_several_instances_stays_until_all_are_gone() -> None:
@@ -198,6 +261,7 @@ async def test_the_notices_in_a_queue_of_sqs_are_read() -> None:
         sqs.send_message(QueueUrl=url, MessageBody=_event("Other"))
         sqs.send_message(QueueUrl=url, MessageBody=_event(SPOT, instance_id="i-1"))
         instances, clock = _Instances("i-1"), JumpingClock(WallClock())
+        clock.ahead_s = NOON + 1000.0 - clock.seconds()
         cloud = Ec2Cloud(instances, clock, Ec2Settings("train", interruption_queue="notices"), sqs)
         assert await _ends(cloud) == {"i-1": NOON + 120}
         instances.ids.clear()

@@ -1,7 +1,8 @@
 """Reads the notices that EventBridge puts into a queue before EC2 takes instances back, as Karpenter's queue gets them.
 
 A message stays in the queue until its instance is gone, so a process that is killed after it read the notice gets it
-again. Messages about other instances, and those that are no notice, are removed. A queue that cannot be read is
+again. Messages about other instances are removed once they are some minutes old, because EC2 lists a new instance with
+a delay; those that are no notice are removed at once. A queue that cannot be read is
 reported, and does not keep nodes from being provisioned.
 """
 
@@ -29,6 +30,8 @@ _WARNING_S: Final = 120.0
 _ENDING: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
 _EVERY_S: Final = 5.0
 _MOST_BATCHES: Final = 20
+_LISTED_S: Final = 600.0
+"""After which an instance that EC2 does not list is gone, or that of another cluster."""
 _MOST_S: Final = 366 * 86400.0
 
 Call = Callable[..., Awaitable[Any]]
@@ -37,6 +40,8 @@ Call = Callable[..., Awaitable[Any]]
 
 class Notice(msgspec.Struct, frozen=True):
     instances: tuple[str, ...]
+    at_s: float
+    """When it was given, in seconds since 1970."""
     interrupted_s: float | None = None
     """When they are taken back, in seconds since 1970; None if that is only likely."""
 
@@ -72,14 +77,14 @@ def notice_of(body: str) -> Notice | None:
     named = (detail.instance_id,) if detail.instance_id else ()
     if event.kind == _HEALTH and (detail.service, detail.event_type_category) == ("EC2", "scheduledChange"):
         affected = tuple(each.entity_value for each in detail.affected_entities if each.entity_value)
-        return Notice(affected, _start_s(detail.start_time, time_s)) if affected else None
+        return Notice(affected, time_s, _start_s(detail.start_time, time_s)) if affected else None
     if not named:
         return None
     if event.kind == _SPOT:
-        return Notice(named, time_s + _WARNING_S)
+        return Notice(named, time_s, time_s + _WARNING_S)
     if event.kind == _STATE and detail.state in _ENDING:
-        return Notice(named, time_s)
-    return Notice(named) if event.kind == _REBALANCE else None
+        return Notice(named, time_s, time_s)
+    return Notice(named, time_s) if event.kind == _REBALANCE else None
 
 
 def _start_s(text: str, time_s: float) -> float:
@@ -133,8 +138,11 @@ class NoticeQueue:
     async def _take(self, body: str, receipt: str, there: Collection[str]) -> None:
         notice = notice_of(body)
         own = [] if notice is None else [each for each in notice.instances if each in there]
-        if notice is None or not own:
+        if notice is None or (not own and self._clock.seconds() - notice.at_s >= _LISTED_S):
             await self._remove(receipt)
+        elif not own:
+            # The queue shows it again when its visibility timeout is over.
+            return
         elif notice.interrupted_s is None:
             if new := sorted(set(own) - self._advised):
                 self._advised.update(new)
