@@ -125,16 +125,10 @@ class _Instances:
         if self._operation == "describe_subnets":
             return [{"Subnets": [{"AvailabilityZone": "a", "SubnetId": "subnet-1"}]}]
         assert self._operation == "describe_instances"
-        is_all = len(asked["Filters"]) == 1
+        ids = self.ids if len(asked["Filters"]) == 1 else self.launched
         launched = datetime.fromtimestamp(NOON, UTC)
         usual = {"InstanceType": "p5.48xlarge", "State": {"Name": "running"}, "LaunchTime": launched}
-        return [
-            {
-                "Reservations": [
-                    {"Instances": [{"InstanceId": each, **usual} for each in (self.ids if is_all else self.launched)]}
-                ]
-            }
-        ]
+        return [{"Reservations": [{"Instances": [{"InstanceId": each, **usual} for each in ids]}]}]
 
 
 def _cloud(instances: _Instances, queue: _Queue, age_s: float = 1000.0) -> tuple[Ec2Cloud, JumpingClock]:
