@@ -78,6 +78,8 @@ class _Queue:
         self.hidden: set[str] = set()
         self.fails = False
         self.received = 0
+        self.receipts: dict[str, str] = {}
+        self.deletions: list[int] = []
 
     def get_queue_url(self, **asked: Any) -> Mapping[str, Any]:
         assert asked == {"QueueName": "notices"}
@@ -90,10 +92,23 @@ class _Queue:
         self.received += 1
         shown = [each for each in self.messages if each not in self.hidden][:10]
         self.hidden.update(shown)
-        return {"Messages": [{"Body": self.messages[each], "ReceiptHandle": each} for each in shown]} if shown else {}
+        found = []
+        for each in shown:
+            # Only the newest receipt is sure to delete a message.
+            self.receipts[each] = f"{each}/{self.received}"
+            found.append({"MessageId": each, "Body": self.messages[each], "ReceiptHandle": self.receipts[each]})
+        return {"Messages": found} if found else {}
 
-    def delete_message(self, **asked: Any) -> None:
-        del self.messages[asked["ReceiptHandle"]]
+    def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
+        entries = asked["Entries"]
+        assert asked["QueueUrl"] == "https://queue"
+        assert len({each["Id"] for each in entries}) == len(entries) <= 10
+        self.deletions.append(len(entries))
+        for each in entries:
+            name = each["ReceiptHandle"].partition("/")[0]
+            assert self.receipts[name] == each["ReceiptHandle"]
+            del self.messages[name]
+        return {}
 
 
 class _RefusedError(Exception):
@@ -144,7 +159,7 @@ async def _ends(cloud: Ec2Cloud) -> dict[str, float | None]:
 
 async def test_a_notice_is_kept_in_the_queue_until_its_instance_is_gone() -> None:
     instances, queue = _Instances("i-1", "i-2"), _Queue()
-    cloud, clock = _cloud(instances, queue)
+    cloud, _ = _cloud(instances, queue)
     queue.messages = {"one": _event(SPOT, instance_id="i-1"), "foreign": _event(SPOT, instance_id="i-9"), "bad": "{"}
     assert await _ends(cloud) == {"i-1": NOON + 120, "i-2": None}
     assert set(queue.messages) == {"one"}
@@ -152,8 +167,7 @@ async def test_a_notice_is_kept_in_the_queue_until_its_instance_is_gone() -> Non
     after, _ = _cloud(instances, queue)
     assert (await _ends(after))["i-1"] == NOON + 120
     instances.ids.remove("i-1")
-    clock.ahead_s += 6
-    assert await _ends(cloud) == {"i-2": None}
+    assert await _ends(after) == {"i-2": None}
     assert queue.messages == {}
 
 
@@ -196,6 +210,31 @@ async def test_a_notice_about_several_instances_stays_until_all_are_gone() -> No
     assert set(queue.messages) == {"one"}
     instances.ids.remove("i-2")
     await cloud.instances()
+    assert queue.messages == {}
+
+
+async def test_a_notice_that_is_received_again_and_again_is_removed_once() -> None:
+    instances, queue = _Instances("i-1"), _Queue()
+    cloud, clock = _cloud(instances, queue)
+    queue.messages = {"one": _change("")}
+    for _ in range(20):
+        clock.ahead_s += 30
+        queue.hidden.clear()
+        await cloud.instances()
+    instances.ids.clear()
+    await cloud.instances()
+    assert queue.messages == {}
+    assert queue.deletions == [1]
+
+
+async def test_messages_are_removed_together() -> None:
+    instances, queue = _Instances(*(f"i-{number}" for number in range(25))), _Queue()
+    cloud, _ = _cloud(instances, queue)
+    queue.messages = {str(number): _event(SPOT, instance_id=f"i-{number}") for number in range(25)}
+    await cloud.instances()
+    instances.ids.clear()
+    await cloud.instances()
+    assert queue.deletions == [10, 10, 5]
     assert queue.messages == {}
 
 
