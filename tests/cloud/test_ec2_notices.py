@@ -14,7 +14,7 @@ from shoal.client.clock import WallClock
 from shoal.cloud.ec2 import Ec2Cloud
 from shoal.cloud.ec2_notices import Notice, notice_of
 from shoal.cloud.ec2_policy import QUEUE, PolicyScope, iam_policy
-from shoal.cloud.ec2_settings import Ec2Settings
+from shoal.cloud.ec2_settings import Ec2Settings, sqs_client
 from shoal.cloud.port import InstanceRequest
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC).timestamp()
@@ -78,11 +78,13 @@ class _Queue:
         self.hidden: set[str] = set()
         self.fails = False
         self.received = 0
+        self.asked = 0
         self.receipts: dict[str, str] = {}
         self.deletions: list[int] = []
 
     def get_queue_url(self, **asked: Any) -> Mapping[str, Any]:
         assert asked == {"QueueName": "notices"}
+        self.asked += 1
         if self.fails:
             raise TimeoutError("connect timed out")
         return {"QueueUrl": "https://queue"}
@@ -269,6 +271,32 @@ async def test_a_queue_that_does_not_answer_keeps_nothing_else_from_working(capl
         clock.ahead_s += 6
         assert await _ends(cloud) == {"i-1": None}
     assert caplog.text.count("queue notices: notices of interruptions are not read") == 1
+
+
+async def test_a_queue_that_does_not_answer_is_asked_ever_later() -> None:
+    instances, queue = _Instances("i-1"), _Queue()
+    cloud, clock = _cloud(instances, queue)
+    queue.fails = True
+    for _ in range(60):
+        clock.ahead_s += 5
+        await cloud.instances()
+    # After 10, 20, 40 seconds, and then each minute.
+    assert 6 <= queue.asked <= 9
+    queue.fails = False
+    queue.messages = {"one": _event(SPOT, instance_id="i-1")}
+    clock.ahead_s += 61
+    assert await _ends(cloud) == {"i-1": NOON + 120}
+    received = queue.received
+    clock.ahead_s += 6
+    await cloud.instances()
+    assert queue.received == received + 1
+
+
+def test_the_client_of_the_queue_does_not_wait_long() -> None:
+    pytest.importorskip("boto3")
+    settings = Ec2Settings("train", "us-east-1", interruption_queue="notices")
+    found = sqs_client(settings).meta.config
+    assert found.connect_timeout + found.read_timeout <= 10
 
 
 def test_the_policy_has_the_rights_on_the_queue_only_if_it_is_named() -> None:

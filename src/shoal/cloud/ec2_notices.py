@@ -2,8 +2,8 @@
 
 A message stays in the queue until its instance is gone, so a process that is killed after it read the notice gets it
 again. Messages about other instances are removed once they are some minutes old, because EC2 lists a new instance with
-a delay; those that are no notice are removed at once. A queue that cannot be read is
-reported, and does not keep nodes from being provisioned.
+a delay; those that are no notice are removed at once. A queue that cannot be read is reported, is asked again ever
+later, and does not keep nodes from being provisioned.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ _WARNING_S: Final = 120.0
 """How long before the interruption EC2 gives notice."""
 _ENDING: Final = frozenset({"stopping", "stopped", "shutting-down", "terminated"})
 _EVERY_S: Final = 5.0
+_LATEST_S: Final = 60.0
+"""How long a queue that does not answer is left alone at most."""
 _MOST_BATCHES: Final = 20
 _BATCH: Final = 10
 _LISTED_S: Final = 600.0
@@ -114,6 +116,8 @@ class NoticeQueue:
         self._call = call
         self._url = ""
         self._read_s = float("-inf")
+        self._wait_s = _EVERY_S
+        """Until the queue is read again."""
         self._known: dict[str, float] = {}
         self._messages: dict[str, _Message] = {}
         """Those that stay in the queue, by id."""
@@ -124,14 +128,20 @@ class NoticeQueue:
 
     async def interrupted(self, there: Collection[str]) -> Mapping[str, float]:
         """When instances are taken back, by their ids. `there`: the instances of the cluster that exist."""
+        is_due = self._clock.seconds() - self._read_s >= self._wait_s
+        self._forget(there)
+        if not is_due and self._wait_s > _EVERY_S:
+            # The queue did not answer: each request may take seconds, and the pass waits for it.
+            return self._known
         try:
-            if self._clock.seconds() - self._read_s >= _EVERY_S:
+            if is_due:
                 self._read_s = self._clock.seconds()
                 await self._receive(there)
-            self._forget(there)
             await self._remove()
-            self._reported = ""
+            self._wait_s, self._reported = _EVERY_S, ""
         except ShoalError as error:
+            self._read_s = self._clock.seconds()
+            self._wait_s = min(2 * self._wait_s, _LATEST_S)
             if str(error) != self._reported:
                 self._reported = str(error)
                 _log.warning("queue %s: notices of interruptions are not read: %s", self._name, error)
