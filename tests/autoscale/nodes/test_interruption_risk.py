@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from build.pool_worlds import machine, planned, pod, pool, world
 from shoal.api.pod import Pod
+from shoal.autoscale.nodes.instance_reading import instance_type_of
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.interruption_risk import NO_LOSS, PodLoss, losses_of, lost_hours, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.pool_reading import pool_of
-from shoal.units.errors import UserError
+from shoal.units.errors import UserError, Where
 from shoal.views.scale_plan import passed_over_text
 
 CHEAPEST = PlanningSettings(packing="LeastCost")
@@ -128,3 +129,16 @@ def test_a_pool_can_name_the_rate_of_interruptions_of_its_spot_nodes() -> None:
 def test_a_rate_of_a_pool_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="is no rate per hour"):
         _of_pool(**{"shoal.dev/spot-interruptions-per-hour": text})
+
+
+@pytest.mark.parametrize("rate", [3601, 1e300, float("nan"), float("inf"), -1, True, "often"])
+def test_a_rate_of_an_offering_that_is_none_is_refused(rate: Any) -> None:
+    offering = {"zone": "a", "capacityType": "spot", "price": 1, "interruptionsPerHour": rate}
+    with pytest.raises(UserError, match="is no rate per hour"):
+        instance_type_of({"name": "t", "offerings": [offering]}, Where())
+
+
+def test_a_rate_of_an_offering_is_read() -> None:
+    offering = {"zone": "a", "capacityType": "spot", "price": 1, "interruptionsPerHour": 3600}
+    (found,) = instance_type_of({"name": "t", "offerings": [offering]}, Where()).offerings
+    assert found.interruptions_per_hour == 3600.0
