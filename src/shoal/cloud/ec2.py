@@ -130,17 +130,18 @@ class Ec2Cloud:
         return tuple(made for raw in found["Instances"] if (made := _instance(raw, tags)) is not None)
 
     async def instances(self) -> tuple[CloudInstance, ...]:
-        return await self._listed({CLUSTER_TAG: self._cluster})
+        found = await self._listed({CLUSTER_TAG: self._cluster})
+        if self._notices is None:
+            return found
+        # Only here: a notice about an instance that is not listed is taken for one of another cluster.
+        ends = await self._notices.interrupted({each.id for each in found})
+        return tuple(replace(each, interrupted_s=ends.get(each.id)) for each in found)
 
     async def _listed(self, tags: Mapping[str, str]) -> tuple[CloudInstance, ...]:
         filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
         pages = await self._pages("describe_instances", Filters=filters)
         raw = [each for page in pages for reservation in page["Reservations"] for each in reservation["Instances"]]
-        found = sorted((made for each in raw if (made := _instance(each)) is not None), key=lambda each: each.id)
-        if self._notices is None:
-            return tuple(found)
-        ends = await self._notices.interrupted({each.id for each in found})
-        return tuple(replace(each, interrupted_s=ends.get(each.id)) for each in found)
+        return tuple(sorted((made for each in raw if (made := _instance(each)) is not None), key=lambda each: each.id))
 
     async def delete(self, ids: Sequence[str]) -> None:
         """Those that are gone, or belong to another cluster, are left out."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from shoal.units.errors import UserError, Where
+
+_TIMEOUTS_S: Final = {"ec2": (10, 60), "sqs": (2, 4)}
+"""To connect and to read. Notices are read in a pass that provisions nodes, so they must not hold it up."""
 
 
 class Ec2Settings(msgspec.Struct, frozen=True):
@@ -37,8 +40,9 @@ def _client(settings: Ec2Settings, service: str) -> Any:
         fix = "install it with `pip install 'shoal[aws]'`"
         raise UserError("the SDK of AWS (boto3) is not installed", where=Where(path="--cloud"), fix=fix) from error
     # Who repeats a request, and when, is decided here: by client token, and as slowly as a throttled request needs.
+    connect_s, read_s = _TIMEOUTS_S[service]
     retries = {"total_max_attempts": 1}
-    config = import_module("botocore.config").Config(retries=retries, connect_timeout=10, read_timeout=60)
+    config = import_module("botocore.config").Config(retries=retries, connect_timeout=connect_s, read_timeout=read_s)
     session = sdk.session.Session(region_name=settings.region or None)
     if session.region_name is None:
         raise UserError("the AWS region is not known", where=Where(path="--cloud-region"), fix="as in us-east-1")

@@ -272,6 +272,21 @@ def test_a_node_that_was_chosen_because_it_is_not_interrupted_is_not_replaced_by
     }
 
 
+def test_a_dear_node_is_replaced_by_on_demand_where_spot_would_lose_too_much_work() -> None:
+    dear = machine("dear", 4, price=40, gpus=1)
+
+    def replacement(price: float) -> tuple[str, float] | None:
+        other = machine("other", 4, price=price, spot=15, gpus=1, interruptions=0.3)
+        node = standing("n", dear, _running("p", gpus=1, owner="Job"))
+        found = _searches([node], (dear, other)).decide("single")
+        for new in found.replacements:
+            assert new.requirements.get("karpenter.sh/capacity-type").has("spot") is False
+        return next(((new.offering.capacity_type, found.saved) for new in found.replacements), None)
+
+    assert replacement(20) == ("on-demand", 20.0)
+    assert replacement(41) is None
+
+
 def test_lost_work_does_not_keep_drifted_and_expired_nodes() -> None:
     nodes = [standing("n", BIG, _running("p", "2"))]
     drifted = _searches(nodes, lost_s={"default/p": 1e6}, drifted_since=NOW)

@@ -13,6 +13,7 @@ from shoal.api.node import Node
 from shoal.autoscale.disruption.repair import NodeHealth, unhealthy_nodes
 from shoal.autoscale.node_claims.claim import claim_of
 from shoal.autoscale.node_claims.offering_failures import OfferingFailures
+from shoal.autoscale.node_claims.pool_refusals import PoolRefusals
 from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, step_of
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
 from shoal.units.errors import Where
@@ -85,6 +86,27 @@ def test_an_offering_that_fails_again_is_avoided_for_longer_until_it_starts() ->
     assert failures.next_s(700.0) == 1320.0
     failures.note_start(offer)
     assert failures.note_failure(offer, 2000.0) == 2180.0
+
+
+def test_a_pool_that_is_refused_again_is_left_out_for_longer_until_its_node_class_is_another_one() -> None:
+    refusals = PoolRefusals()
+    types = [InstanceType("t", {}, offerings=(Offering("a", "spot", 1.0),))]
+
+    def is_usable(pool: str, node_class: str, now_s: float) -> bool:
+        (one,) = refusals.applied(pool, node_class, types, now_s)
+        return one.offerings[0].is_available
+
+    assert refusals.note_refusal("p", "old", "no template", 0.0) == 30.0
+    assert refusals.note_refusal("p", "old", "no template", 1.0) == 30.0, "a request that was on its way"
+    assert [is_usable("p", "old", 29.0), is_usable("p", "old", 30.0), is_usable("q", "old", 1.0)] == [False, True, True]
+    assert refusals.note_refusal("p", "old", "no template", 40.0) == 100.0
+    assert refusals.next_s(50.0) == 100.0
+    assert refusals.words("p", "old") == "no template"
+    assert is_usable("p", "new", 50.0)
+    assert refusals.words("p", "new") == ""
+    assert refusals.note_refusal("p", "new", "no image", 50.0) == 80.0
+    refusals.note_grant("p")
+    assert is_usable("p", "new", 60.0)
 
 
 def test_gpus_get_ten_minutes_and_a_node_that_is_not_ready_half_an_hour() -> None:

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from build.pool_worlds import machine, planned, pod, pool, world
 from shoal.api.pod import Pod
+from shoal.autoscale.nodes.instance_reading import instance_type_of
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.interruption_risk import NO_LOSS, PodLoss, losses_of, lost_hours, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.pool_reading import pool_of
-from shoal.units.errors import UserError
+from shoal.units.errors import UserError, Where
 from shoal.views.scale_plan import passed_over_text
 
 CHEAPEST = PlanningSettings(packing="LeastCost")
@@ -61,6 +62,14 @@ def test_a_node_with_a_part_of_a_gang_loses_the_hours_of_all_its_nodes() -> None
     assert lost_hours([]) == 0
 
 
+def test_members_of_a_gang_without_devices_lose_nothing_and_do_not_multiply_what_others_lose() -> None:
+    pods = [_training("train-0"), pod("driver", "4", owner="Job"), _training("train-1")]
+    hours = 12 + RESTART_H
+    found = losses_of(pods, {each.metadata.key: "train" for each in pods})
+    assert found == [PodLoss(hours, "train", 2), NO_LOSS, PodLoss(hours, "train", 2)]
+    assert lost_hours(found[:2]) == 2 * hours
+
+
 def test_work_without_checkpoints_that_runs_long_goes_to_on_demand() -> None:
     # Spot costs 16, and loses 12 hours every 10 hours: 16 + 16 x 0.1 x 12.08 = 35.3, less than 40; at 0.2 it is 54.7.
     assert _launched(_training()) == ["spot"]
@@ -75,6 +84,15 @@ def test_the_size_of_a_gang_counts() -> None:
     assert set(_launched(*pods)) == {"spot"}
     # 16 nodes that lose 1.08 hours each: 16 + 16 x 0.1 x 17.3 = 43.7.
     assert set(_launched(*pods, gangs=gangs)) == {"on-demand"}
+
+
+def test_members_without_devices_do_not_make_spot_dearer() -> None:
+    pods = [_training("train", checkpoint_every="2h"), *(pod(f"loader-{at}", "4", owner="Job") for at in range(40))]
+    gangs = {each.metadata.key: "train" for each in pods}
+    plan = planned((_kind(), machine("cpu", 96, price=4)), pods, settings=CHEAPEST, gangs=gangs)
+    offerings = {node.launch.name: (node.offering.capacity_type, node.lost_hours) for node in plan.new_nodes}
+    assert offerings["h100-8"] == ("spot", 1 + RESTART_H)
+    assert offerings["cpu"] == ("on-demand", 0.0)
 
 
 def test_a_plan_says_what_it_did_not_choose_and_why() -> None:
@@ -111,3 +129,16 @@ def test_a_pool_can_name_the_rate_of_interruptions_of_its_spot_nodes() -> None:
 def test_a_rate_of_a_pool_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="is no rate per hour"):
         _of_pool(**{"shoal.dev/spot-interruptions-per-hour": text})
+
+
+@pytest.mark.parametrize("rate", [3601, 1e300, float("nan"), float("inf"), -1, True, "often"])
+def test_a_rate_of_an_offering_that_is_none_is_refused(rate: Any) -> None:
+    offering = {"zone": "a", "capacityType": "spot", "price": 1, "interruptionsPerHour": rate}
+    with pytest.raises(UserError, match="is no rate per hour"):
+        instance_type_of({"name": "t", "offerings": [offering]}, Where())
+
+
+def test_a_rate_of_an_offering_is_read() -> None:
+    offering = {"zone": "a", "capacityType": "spot", "price": 1, "interruptionsPerHour": 3600}
+    (found,) = instance_type_of({"name": "t", "offerings": [offering]}, Where()).offerings
+    assert found.interruptions_per_hour == 3600.0

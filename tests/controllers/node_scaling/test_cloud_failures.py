@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from build.scaled_clusters import QUICK, ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
-from shoal.client.ecosystem_kinds import NODE_CLAIMS
+from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
+from shoal.client.item import Obj
 from shoal.client.kind import EVENTS, NODES
 from shoal.cloud.port import POOL_TAG, InstanceRequest, ThrottledError
 from shoal.embedded.cloud.settings import CapacityRule, CloudFailures, SpotMarket
@@ -96,20 +97,47 @@ async def test_a_request_that_the_cloud_refuses_is_reported_and_does_not_hold_up
 
     async with scaled_cluster(tmp_path) as world:
         world.cloud.before_create = refuse
-        await world.add_pool("broken", weight=50, limits={"nvidia.com/gpu": "8"})
+        await world.add_pool("broken", weight=50)
         await world.add_pool("good")
         await world.pod("one", 8)
         await world.pod("two", 8)
-        await world.until_running("", 1, within_s=120)
-        assert [each.tags[POOL_TAG] for each in await world.instances()] == ["good"]
-        (refused,) = [each for each in await world.claims() if each["metadata"]["name"].startswith("broken")]
-        launched = {each["type"]: each for each in refused["status"]["conditions"]}["Launched"]
-        assert (launched["status"], launched["reason"]) == ("False", "LaunchRefused")
-        assert "no launch template" in launched["message"]
-        assert "LaunchRefused" in {each["reason"] for each in await world.cluster.all(EVENTS)}
-        # It is given up after five minutes, and the pool is avoided for a while.
-        await world.until_running("", 2, within_s=400)
+        await world.until_running("", 2, within_s=120)
         assert {each.tags[POOL_TAG] for each in await world.instances()} == {"good"}
+        # The offering is that of the refused request.
+        (first, *_) = [each for each in world.cloud.requests if each.tags[POOL_TAG] == "broken"]
+        assert first.zone in {each.zone for each in await world.instances()}
+        assert not [each for each in await world.claims() if each["metadata"]["name"].startswith("broken")]
+        assert "LaunchRefused" in {each["reason"] for each in await world.cluster.all(EVENTS)}
+        ready = await _ready(world, "broken")
+        assert (ready["status"], ready["reason"]) == ("False", "LaunchRefused")
+        assert "no launch template" in ready["message"]
+        assert (await _ready(world, "good"))["status"] == "True"
+
+
+async def _ready(world: ScaledCluster, pool: str) -> Obj:
+    (found,) = [each for each in await world.cluster.all(NODE_POOLS) if each["metadata"]["name"] == pool]
+    conditions: dict[str, Obj] = {each["type"]: each for each in found["status"]["conditions"]}
+    return conditions["Ready"]
+
+
+@virtual
+async def test_a_pool_whose_requests_are_refused_is_tried_ever_later_until_it_is_corrected(tmp_path: Path) -> None:
+    is_wrong = True
+
+    def refuse(_: InstanceRequest) -> None:
+        if is_wrong:
+            raise UserError("EC2 refused the request: there is no launch template default")
+
+    async with scaled_cluster(tmp_path) as world:
+        world.cloud.before_create = refuse
+        await world.add_pool()
+        await world.pod("solo", 8)
+        await world.cluster.pass_time(600)
+        # After 30, 60, 120, 240 seconds.
+        assert 3 <= len(world.cloud.requests) <= 5
+        is_wrong = False
+        await world.until_running("solo", 1, within_s=700)
+        assert (await _ready(world, "gpu"))["status"] == "True"
 
 
 @virtual

@@ -56,12 +56,23 @@ def cheaper_replacement(
     kept = _cheaper(new, total, least)
     if kept is not None and SPOT in new.capacity_types and ON_DEMAND in new.capacity_types:
         # The types were judged by the price of spot, so another capacity type must not be launched.
-        kept = _bound_to_spot(kept)
+        kept = _bound_to(kept, SPOT)
     return kept
 
 
+def on_demand_replacement(new: NewNode, removed: Sequence[Candidate], least: dict[str, int]) -> NewNode | None:
+    """The new node as an on-demand node, with the types that are cheap enough; None if there are none. Spot nodes are
+    replaced by spot nodes only.
+    """
+    prices = [each.price for each in removed if each.price is not None]
+    is_all_spot = all(each.capacity_type == SPOT for each in removed)
+    if is_all_spot or ON_DEMAND not in new.capacity_types or len(prices) < len(removed):
+        return None
+    return _cheaper(_bound_to(new, ON_DEMAND), sum(prices), least)
+
+
 def _spot_to_spot(new: NewNode, removed: Sequence[Candidate], total: float, least: dict[str, int]) -> NewNode | None:
-    kept = _cheaper(_bound_to_spot(new), total, least)
+    kept = _cheaper(_bound_to(new, SPOT), total, least)
     if kept is None or len(removed) > 1:
         return kept
     if len(kept.types) < CHEAPER_SPOT_TYPES:
@@ -92,10 +103,12 @@ def _cheaper(new: NewNode, price: float, least: dict[str, int]) -> NewNode | Non
     return with_types(new, kept)
 
 
-def _bound_to_spot(new: NewNode) -> NewNode:
-    requirements = new.requirements.with_values(CAPACITY_TYPE_LABEL, only(SPOT))
-    types = tuple(one for one in new.types if any(each.capacity_type == SPOT for each in _usable(one, requirements)))
-    return replace(with_types(replace(new, requirements=requirements), types), capacity_types=(SPOT,))
+def _bound_to(new: NewNode, capacity_type: str) -> NewNode:
+    requirements = new.requirements.with_values(CAPACITY_TYPE_LABEL, only(capacity_type))
+    types = tuple(
+        one for one in new.types if any(each.capacity_type == capacity_type for each in _usable(one, requirements))
+    )
+    return replace(with_types(replace(new, requirements=requirements), types), capacity_types=(capacity_type,))
 
 
 def with_types(new: NewNode, types: tuple[InstanceType, ...]) -> NewNode:

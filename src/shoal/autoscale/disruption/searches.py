@@ -27,10 +27,10 @@ from shoal.autoscale.disruption.candidates import (
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
 from shoal.autoscale.disruption.lost_work import LostWork, riskier
 from shoal.autoscale.disruption.protection import DisruptionLimit, is_rescheduled
-from shoal.autoscale.disruption.replacement import cheaper_replacement, without_dearer_types
+from shoal.autoscale.disruption.replacement import cheaper_replacement, on_demand_replacement, without_dearer_types
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
-from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.plan import NewNode, NodePlan
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import DisruptionReason, NodePool
@@ -227,15 +227,27 @@ class NodeDisruption:
         if len(plan.new_nodes) > 1:
             kept |= {each.name: "its pods would need more than one new node" for each in removed}
             return None
-        least = plan.new_nodes[0].requirements.min_values()
-        new = cheaper_replacement(plan.new_nodes[0], removed, spot_to_spot=self._given.spot_to_spot, least=least)
-        if new is not None and len(removed) > 1:
-            new = without_dearer_types(new, removed, least)
+        new = self._cheap_enough(plan.new_nodes[0], removed)
         if new is None:
             kept |= {each.name: "no cheaper node would hold its pods" for each in removed}
             return None
         plan = replace(plan, new_nodes=(new,))
         return self._worth(self._decided(method, removed, plan, "a cheaper node holds their pods", kept), removed, kept)
+
+    def _cheap_enough(self, new: NewNode, removed: Sequence[Candidate]) -> NewNode | None:
+        """The new node with the types that save money; as an on-demand node if spot would lose more work than that."""
+        least = new.requirements.min_values()
+
+        def kept(found: NewNode | None) -> NewNode | None:
+            return found if found is None or len(removed) == 1 else without_dearer_types(found, removed, least)
+
+        first = kept(cheaper_replacement(new, removed, spot_to_spot=self._given.spot_to_spot, least=least))
+        if first is None:
+            return None
+        saved = sum(each.price or 0.0 for each in removed) - first.price
+        if riskier(removed, (first,), saved, self._given.planning.gangs) is None:
+            return first
+        return kept(on_demand_replacement(new, removed, least)) or first
 
     def _worth(
         self, decision: DisruptionDecision, removed: Sequence[Candidate], kept: dict[str, str]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
 from typing import Any
 
 from shoal.api.resources import amounts
 from shoal.api.wire import to_quantity
-from shoal.autoscale.nodes.instance_types import InstanceType, Offering
+from shoal.autoscale.nodes.instance_types import MOST_INTERRUPTIONS, InstanceType, Offering
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -53,7 +52,7 @@ def _offering(raw: Raw, where: Where) -> Offering:
     if isinstance(price, bool) or not isinstance(price, int | float) or price < 0:
         raise UserError(f"{excerpt(str(price))} is not a price", where=where.below("price"), fix="write 1.25, per hour")
     rate = raw.get("interruptionsPerHour", 0)
-    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < inf:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= MOST_INTERRUPTIONS:
         here = where.below("interruptionsPerHour")
         raise UserError(f"{excerpt(str(rate))} is no rate per hour", where=here, fix="write for example 0.02")
     for field in ("zone", "capacityType"):

@@ -21,6 +21,9 @@ CAPACITY_BLOCK: Final = "capacity-block"
 PAID_ALREADY: Final = frozenset({RESERVED, CAPACITY_BLOCK})
 """Capacity types that cost the same whether they are used or not."""
 
+MOST_INTERRUPTIONS: Final = 3600.0
+"""Per hour, of one node: what users may write."""
+
 _LAUNCH_ORDER: Final = {CAPACITY_BLOCK: 0, RESERVED: 1, SPOT: 2, ON_DEMAND: 3}
 
 

@@ -3,7 +3,7 @@
 Expected cost per hour = price + interruptions per hour x lost hours x price of all nodes that lose them. An
 interruption loses the time since the last checkpoint, which is half of the interval on average, and the time until the
 pods work again. A pod without checkpoints loses half of its run. Pods of a Deployment or StatefulSet serve, and lose
-only the time to start again. If a gang loses a node, all of its nodes lose their work.
+only the time to start again. If a gang loses a node, all of its nodes with devices lose their work.
 
 Only pods with devices count, as for removals. An offering whose rate of interruptions is not known has none.
 """
@@ -61,10 +61,21 @@ def loss_of(pod: Pod, ask: Ask) -> PodLoss:
 
 def losses_of(pods: Sequence[Pod], gangs: Mapping[str, str]) -> list[PodLoss]:
     """Of pods that run together. `gangs`: by the namespace and name of pods."""
-    named = [gangs.get(pod.metadata.key, "") for pod in pods]
-    sizes = Counter(named)
-    alone = [loss_of(pod, ask_of_pod(pod)) for pod in pods]
-    return [PodLoss(each.hours, gang, sizes[gang] if gang else 1) for each, gang in zip(alone, named, strict=True)]
+    found = [loss_of(pod, ask_of_pod(pod)) for pod in pods]
+    places: dict[str, list[int]] = {}
+    for place, pod in enumerate(pods):
+        if gang := gangs.get(pod.metadata.key):
+            places.setdefault(gang, []).append(place)
+    for gang, of_one in places.items():
+        for place, loss in zip(of_one, of_gang([found[place] for place in of_one], gang), strict=True):
+            found[place] = loss
+    return found
+
+
+def of_gang(losses: Sequence[PodLoss], gang: str) -> list[PodLoss]:
+    """Of all pods of a gang. A member that loses nothing does not count: a node of its own has no work to lose."""
+    count = sum(each.hours > 0 for each in losses)
+    return [PodLoss(each.hours, gang, count) if each.hours > 0 else NO_LOSS for each in losses]
 
 
 def _run_s(pod: Pod) -> float:

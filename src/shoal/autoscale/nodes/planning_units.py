@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shoal.api.pod import Pod
 from shoal.autoscale.nodes.catalog import mig_slices
-from shoal.autoscale.nodes.interruption_risk import PodLoss, loss_of
+from shoal.autoscale.nodes.interruption_risk import loss_of, of_gang
 from shoal.autoscale.nodes.plan import PodRefusal
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes
@@ -57,6 +57,7 @@ def read_units(
 
     for gang, members in gangs.items():
         if has_interruptions:
-            members[:] = [replace(each, loss=PodLoss(each.loss.hours, gang, len(members))) for each in members]
+            losses = of_gang([each.loss for each in members], gang)
+            members[:] = [replace(each, loss=loss) for each, loss in zip(members, losses, strict=True)]
         members.sort(key=order)
     return sorted(units, key=lambda unit: order(unit[0])), refusals

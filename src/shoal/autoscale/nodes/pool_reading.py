@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from shoal.api.resources import amounts
 from shoal.api.taints import Taint, check_taints
 from shoal.api.wire import to_quantity
+from shoal.autoscale.nodes.instance_types import MOST_INTERRUPTIONS
 from shoal.autoscale.nodes.pools import (
     SPEND_LIMIT,
     SPOT_INTERRUPTIONS,
@@ -43,7 +44,6 @@ _POLICIES: Final[Mapping[str, ConsolidationPolicy]] = {
 }
 _REASONS: Final = ("Empty", "Underutilized", "Drifted")
 _MOST_MIN_VALUES: Final = 50
-_MOST_INTERRUPTIONS: Final = 3600.0
 
 
 def pool_of(raw: Raw, *, has_defaults: bool = True, warnings: list[str] | None = None) -> NodePool:
@@ -115,7 +115,7 @@ def _rate(text: Any, where: Where) -> float | None:
         rate = float(text)
     except (TypeError, ValueError):
         rate = -1.0
-    if not 0 <= rate <= _MOST_INTERRUPTIONS:
+    if not 0 <= rate <= MOST_INTERRUPTIONS:
         here = where.below("metadata.annotations").key(SPOT_INTERRUPTIONS)
         raise UserError(f"{excerpt(str(text))} is no rate per hour", where=here, fix="write for example '0.02'")
     return rate

@@ -90,6 +90,7 @@ class NodeScalingController:
         self.figures = NodeScalingFigures()
         """Of the last pass."""
         parts = ScalingParts(context, cloud, ClaimWriter(context), self._failures, self.observer)
+        self._parts = parts
         self._provisioning = Provisioning(parts)
         self._steps = ClaimSteps(parts)
         self._removals = Removals(parts, self._provisioning)
@@ -108,7 +109,7 @@ class NodeScalingController:
         self._pools = NODE_POOLS
         """In the version that is served, once there is one."""
         self._state: ScalingState | None = None
-        self._statuses = PoolStatuses(context, NODE_POOLS)
+        self._statuses = PoolStatuses(context, NODE_POOLS, parts.refusals)
         self._requests = ProvisioningRequests(context)
         self._buffers = CapacityBuffers(context, self._computations, BufferDemand(context, served))
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
@@ -139,7 +140,7 @@ class NodeScalingController:
 
     def _start(self, kind: Kind) -> None:
         self._pools = kind
-        self._statuses = PoolStatuses(self._context, kind)
+        self._statuses = PoolStatuses(self._context, kind, self._parts.refusals)
         self._loop.need(kind, NODE_CLAIMS, NODES, PODS)
         for each in (kind, NODE_CLAIMS):
             self._context.informers.of(each).on_change(lambda _before, _after: self._changed())
@@ -228,11 +229,11 @@ class NodeScalingController:
         return self._state
 
     async def _world(self, inventory: Inventory, claims: Sequence[NodeClaim], pools: Mapping[str, Item]) -> World:
-        now_s = self._context.clock.seconds()
         found = scaling_objects(inventory)
         types = {
-            pool.name: {one.name: one for one in self._failures.applied(await self._cloud.instance_types(pool), now_s)}
+            pool.name: self._parts.usable(pools[pool.name], await self._cloud.instance_types(pool))
             for pool in found.pools
+            if pool.name in pools
         }
         self._last_instances = await self._cloud.instances()
         return World(
@@ -282,9 +283,9 @@ class NodeScalingController:
             if len(plan.new_nodes) < len(planned.new_nodes):
                 soonest.append(_GATHER_S)
         now_s = self._context.clock.seconds()
-        next_s = self._failures.next_s(now_s) if plan.pending else None
-        if next_s is not None:
-            soonest.append(max(next_s - now_s, _GATHER_S))
+        if plan.pending:
+            due = (self._failures.next_s(now_s), self._parts.refusals.next_s(now_s))
+            soonest += [max(each - now_s, _GATHER_S) for each in due if each is not None]
         await self._requests.conclude(found.demand.to_provision, plan, world.launched(), world.claims_by_home())
         await self._provisioning.carry_out(plan, found.given.gangs, world.pools)
         self._provisioning.tell_pods(plan, found.given.gangs, found.waiting)

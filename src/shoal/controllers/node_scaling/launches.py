@@ -33,8 +33,6 @@ from shoal.units.errors import TemporaryError, UserError, one_line
 _log = logging.getLogger("shoal.nodes")
 _STARTUP_TAINTS = "shoal.dev/startup-taints"
 _AGAIN_S = 2.0
-_CORRECTED_S = 30.0
-"""Until a request that the cloud refused is sent again: an administrator may have corrected what it names."""
 
 Types = Mapping[str, Mapping[str, InstanceType]]
 """By pool and name."""
@@ -46,6 +44,7 @@ class Launches:
         self._cloud = parts.cloud
         self._writer = parts.writer
         self._failures = parts.failures
+        self._refusals = parts.refusals
         self._observer = parts.observer
         self._say = parts.say
         self._claims = parts.context.informers.of(NODE_CLAIMS)
@@ -67,8 +66,9 @@ class Launches:
                 )
                 await self._drop(claim)
             return None
+        request = self._request(first)
         try:
-            instances = await self._cloud.create(self._request(first))
+            instances = await self._cloud.create(request)
         except NoCapacityError as error:
             await self._has_no_capacity(waiting, error)
             return None
@@ -82,8 +82,9 @@ class Launches:
         except UserError as error:
             # A pool with an invalid node class does not keep other pools from their nodes.
             self._observer.refused("invalid")
-            await self._is_refused(waiting, error)
-            return _CORRECTED_S
+            await self._is_refused(waiting, request.node_class, error)
+            return None
+        self._refusals.note_grant(first.pool)
         taken = {each.provider_id for each in group if each.provider_id}
         free = [each for each in instances if each.provider_id not in taken]
         for claim, instance in zip(waiting, free, strict=False):
@@ -130,11 +131,13 @@ class Launches:
             self._say(claim, "InsufficientCapacity", words, is_normal=False)
             await self._drop(claim)
 
-    async def _is_refused(self, waiting: Sequence[NodeClaim], error: UserError) -> None:
+    async def _is_refused(self, waiting: Sequence[NodeClaim], node_class: str, error: UserError) -> None:
+        now_s, words = self._context.clock.seconds(), one_line(str(error))
+        until_s = self._refusals.note_refusal(waiting[0].pool, node_class, words, now_s)
         for claim in waiting:
-            words = one_line(str(error))
-            await self._writer.set_conditions(claim.name, [(LAUNCHED, "False", "LaunchRefused", words)])
-            self._say(claim, "LaunchRefused", words, is_normal=False)
+            told = f"{words}; the pool is not tried again for {until_s - now_s:.0f} s"
+            self._say(claim, "LaunchRefused", told, is_normal=False)
+            await self._drop(claim)
 
     async def _drop(self, claim: NodeClaim) -> None:
         """Nothing was created for it."""

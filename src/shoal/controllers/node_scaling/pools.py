@@ -9,6 +9,7 @@ import msgspec
 
 from shoal.api.node import Node
 from shoal.api.resources import amounts
+from shoal.autoscale.node_claims.pool_refusals import PoolRefusals
 from shoal.autoscale.nodes.catalog import quantities_of
 from shoal.autoscale.nodes.pool_modes import PoolMode, pool_mode
 from shoal.autoscale.requirements.labels import POOL_LABEL
@@ -35,9 +36,16 @@ def mode_of(item: Item) -> PoolMode:
     return pool_mode(item.read(_Pool).metadata.annotations)
 
 
+def node_class_of(item: Item) -> str:
+    """The name of the node class of a pool; empty if it has none."""
+    found = ((item.obj()["spec"].get("template") or {}).get("spec") or {}).get("nodeClassRef") or {}
+    return str(found.get("name") or "")
+
+
 class PoolStatuses:
-    def __init__(self, context: Context, pools: Kind) -> None:
+    def __init__(self, context: Context, pools: Kind, refusals: PoolRefusals) -> None:
         self._context = context
+        self._refusals = refusals
         self._kind = pools
 
     async def write(self, pools: Iterable[Item], nodes: Sequence[Node], errors: Sequence[UserError]) -> None:
@@ -54,8 +62,9 @@ class PoolStatuses:
         now = written(self._context.clock.seconds())
         conditions: dict[str, Obj] = {each["type"]: each for each in before.get("conditions") or ()}
         state = ("False", "Invalid", fault) if fault else ("True", "Valid", "")
-        for type_ in ("ValidationSucceeded", "Ready"):
-            _set(conditions, type_, state, now)
+        _set(conditions, "ValidationSucceeded", state, now)
+        refused = self._refusals.words(item.name, node_class_of(item))
+        _set(conditions, "Ready", ("False", "LaunchRefused", refused) if refused and not fault else state, now)
         status: Obj = {"conditions": list(conditions.values()), "resources": dict(resources)}
         if status == {key: before.get(key) for key in status}:
             return
