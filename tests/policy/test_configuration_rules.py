@@ -122,7 +122,8 @@ def test_a_misspelled_word_of_the_scheduler_is_found_with_the_one_that_is_meant(
 
 
 def test_plugins_of_other_projects_are_accepted() -> None:
-    assert scheduler({"plugins": {"score": {"enabled": [{"name": "Coscheduling"}]}}}) == []
+    for name in ("Coscheduling", "NodeResourcesFitPlus", "NodeResourcesFitABC", "MyNodeResourcesFit", "ImageLocalityX"):
+        assert scheduler({"plugins": {"score": {"enabled": [{"name": name}]}}}) == []
 
 
 def pool(*types: str, schedule: str = "", taints: list[Any] | None = None) -> list[str]:
@@ -137,6 +138,7 @@ def test_misspelled_instance_types_are_found_and_unknown_ones_are_accepted() -> 
     assert pool("p5.48xlrage") == ["p5.48xlrage is no instance type; did you mean p5.48xlarge?"]
     assert pool("a2-highgpu-1gg") == ["a2-highgpu-1gg is no instance type; did you mean a2-highgpu-1g?"]
     assert pool("p5.48xlarge", "m5.large", "g5.metal", "n2-standard-8", "Standard_D4s_v5") == []
+    assert pool("a3-edgegpu-8g", "a3-highgpu-7g") == [], "a cloud has types that the tables lack"
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,10 @@ def test_a_query_of_the_adapter_is_restricted_to_its_object() -> None:
     def config(query: str, field: str = "rules") -> Obj:
         return {"data": {"config.yaml": f"{field}:\n- seriesQuery: a\n  metricsQuery: '{query}'\n"}}
 
-    assert [each.path for each in adapter_rules(config("avg(a)", "externalRules"), NOTHING)] == [
-        "data[config.yaml].externalRules[0].metricsQuery"
+    assert [each.path for each in adapter_rules(config("avg(a)"), NOTHING)] == [
+        "data[config.yaml].rules[0].metricsQuery"
     ]
+    assert list(adapter_rules(config("avg(a)", "externalRules"), NOTHING)) == [], "they may belong to no object"
     assert list(adapter_rules(config("avg(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"), NOTHING)) == []
 
 
