@@ -49,11 +49,11 @@ def named_model(container: Obj) -> NamedModel | None:
     for word in _candidates(container, words):
         billions, native = _billions(word)
         if billions is not None:
-            each = bytes_in_name(everything, native)
-            if each is None:
+            size = bytes_in_name(everything, native)
+            if size is None:
                 return None
             offloaded = any(mark in everything.lower() for mark in _PART_OF_CPU)
-            return NamedModel(f"{billions:g}", round(billions * each, 1), word, offloaded)
+            return NamedModel(f"{billions:g}", round(billions * size, 1), word, offloaded)
     return None
 
 

@@ -19,6 +19,7 @@ USUAL: Final = "bf16"
 _BF16, _FP8 = frozenset({"bf16", "bfloat16"}), frozenset({"fp8", "float8_e4m3fn"})
 _FP4 = frozenset({"fp4", "nvfp4", "mxfp4"})
 _FIRST_CAPABILITIES: Final = ((_BF16, (8, 0)), (_FP8, (8, 9)), (_FP4, (10, 0)))
+_FIRST_TO_EXPAND: Final = (8, 0)
 _SAME_SIZE: Final = {**dict.fromkeys(_BF16, "fp16"), **dict.fromkeys(_FP8, "int8"), **dict.fromkeys(_FP4, "int4")}
 _WORD: Final = re.compile(r"[a-z0-9]+", re.ASCII)
 _BITS: Final = re.compile(
@@ -44,14 +45,16 @@ def bytes_in_name(text: str, native: str = USUAL) -> float | None:
     return None if any(word.startswith(_UNKNOWN) for word in words) else min(BYTES[native], BYTES[USUAL])
 
 
-def is_computed_by(name: str, gpu: Model) -> bool:
-    """Whether the GPU has the format in hardware: bf16 since compute capability 8.0, FP8 since 8.9, FP4 since 10.0.
-    Integers are expanded when they are read, by all GPUs."""
+def is_computed_by(name: str, gpu: Model, *, is_training: bool = False) -> bool:
+    """Whether the GPU runs a model with such weights. Training needs the format in hardware: bf16 since compute
+    capability 8.0, FP8 since 8.9, FP4 since 10.0. Servers expand FP8 and FP4 when they read them, since 8.0. Integers
+    are expanded by all GPUs."""
     lower = name.lower()
     if gpu.vendor == "nvidia":
         major, _, minor = gpu.compute_capability.partition(".")
         has = (int(major), int(minor or 0))
-        return all(has >= first for formats, first in _FIRST_CAPABILITIES if lower in formats)
+        firsts = [first for formats, first in _FIRST_CAPABILITIES if lower in formats]
+        return all(has >= (first if is_training else min(first, _FIRST_TO_EXPAND)) for first in firsts)
     rates = ((_BF16, gpu.fp16_tflops), (_FP8, gpu.fp8_tflops), (_FP4, gpu.fp4_tflops))
     is_matrix_gpu = gpu.compute_capability.startswith("gfx9")
     return all(rate is not None and is_matrix_gpu for formats, rate in rates if lower in formats)
