@@ -73,7 +73,24 @@ def test_the_value_of_a_metric_is_read_as_the_exporter_means_it(expression: str,
 @pytest.mark.parametrize(
     ("expression", "text", "is_absent"),
     [
-        ("DCGM_FI_DEV_GPU_TEMP > 80", "{{ $labels.foo }}", True),
+        *(
+            ("DCGM_FI_DEV_GPU_TEMP > 80", f"{{{{ $labels.{name} }}}}", True)
+            for name in ("gpu_index", "gpu_uuid", "uuid", "model_name", "Hostnme", "pods", "namspace")
+        ),
+        *(
+            ("DCGM_FI_DEV_GPU_TEMP > 80", f"{{{{ $labels.{name} }}}}", False)
+            for name in (
+                "foo",
+                "cluster_name",
+                "region",
+                "zone",
+                "app",
+                "DCGM_FI_DEV_SERIAL",
+                "pod_labels_app",
+                "server",
+            )
+        ),
+        ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL) < 5", "{{ $labels.region }}", True),
         ("DCGM_FI_DEV_GPU_TEMP > 80", "{{ $labels.Hostname }} {{$labels.gpu}} {{ $value }}", False),
         ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL) < 5", "{{ $labels.gpu }}", True),
         ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL) < 5", "{{ $labels.pod }}", False),

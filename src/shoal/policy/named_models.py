@@ -60,10 +60,10 @@ def named_model(container: Obj) -> NamedModel | None:
 def _candidates(container: Obj, words: list[str]) -> Iterator[str]:
     is_server = any(name in word for word in (str(container.get("image")), *words) for name in _SERVERS)
     for before, word in zip(("", *words), words, strict=False):
-        option, _, value = word.partition("=")
+        option, _, given = word.partition("=")
         if word.startswith("-"):
-            if value and _is_model_option(option):
-                yield value
+            if given and _is_model_option(option):
+                yield given
         elif _is_model_option(before) or (is_server and before in _BEFORE_MODEL):
             yield word
     for each in maps(container.get("env")):

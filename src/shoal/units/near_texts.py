@@ -56,9 +56,9 @@ def near_keys(key: str, known: Sequence[str]) -> tuple[str, ...]:
     return tuple(alike[:MOST_NEAR]) or near_texts(key, known)
 
 
-def is_typo(text: str, known: str) -> bool:
-    """Whether two edits or fewer make the known text of it."""
-    return abs(len(text) - len(known)) <= _MOST_EDITS and _distance(text, known) <= _MOST_EDITS
+def is_typo(text: str, known: str, edits: int = _MOST_EDITS) -> bool:
+    """Whether so few edits make the known text of it."""
+    return abs(len(text) - len(known)) <= edits and _distance(text, known) <= edits
 
 
 def _distance(one: str, other: str) -> int:

@@ -16,6 +16,7 @@ from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.gpu_metrics import EXPORTED_LABELS, HISTOGRAMS, NOT_COLLECTED
 from shoal.policy.kinds import PROMETHEUS_RULE
 from shoal.policy.promql_tokens import Word, promql_words, texts
+from shoal.units.near_texts import is_typo
 
 _RATIO = re.compile(r"DCGM_FI_PROF_[A-Z0-9_]+_(?:ACTIVE|OCCUPANCY)")
 _COMPARISONS = frozenset({">", ">=", "<", "<=", "==", "!="})
@@ -31,6 +32,8 @@ _NO_RATIOS = frozenset({"sum", "count", "count_values", "group", "changes", "res
 _OVER_TIME = "_over_time"
 _RATIOS_OVER_TIME = frozenset(f"{name}{_OVER_TIME}" for name in ("avg", "min", "max", "quantile", "last"))
 _LONGEST_WINDOW = 12
+_MISTAKEN_LABELS = frozenset({"gpu_index", "gpu_id", "gpu_uuid"})
+_LONG_LABEL = 8
 _USUAL_LABELS = ("gpu", "UUID", "modelName", "Hostname", "namespace", "pod", "container")
 
 
@@ -221,13 +224,27 @@ def _labels(here: str, rule: Obj, words: Sequence[Word]) -> Iterator[Advice]:
         return
     for field in ("annotations", "labels"):
         for key, text in string_keys(rule.get(field)).items():
-            absent = [name for name in _LABEL.findall(str(text)) if name not in known] if isinstance(text, str) else []
+            named = _LABEL.findall(text) if isinstance(text, str) else []
+            absent = [name for name in named if name not in known and (known is not EXPORTED_LABELS or _is_near(name))]
             if absent:
                 what = (
                     f"the samples have no label {' and no label '.join(dict.fromkeys(absent))}: its place stays empty"
                 )
                 fix = f"name one of {', '.join(each for each in _USUAL_LABELS if each in known) or 'those behind by'}"
                 yield Advice("LabelNotInAlert", f"{here}.{field}[{key}]", what, fix)
+
+
+def _is_near(name: str) -> bool:
+    """Whether a label of the exporter is meant. Relabelling may add all others."""
+    if name in _MISTAKEN_LABELS:
+        return True
+    plain = _plain(name)
+    edits = 1 if len(plain) < _LONG_LABEL else 2
+    return any(plain[:1] == each[:1] and is_typo(plain, each, edits) for each in map(_plain, EXPORTED_LABELS))
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _known_labels(words: Sequence[Word]) -> frozenset[str] | None:
