@@ -24,18 +24,35 @@ def layout(line: str) -> list[Advice]:
     ("line", "words"),
     [
         ('{devices: all, mig-enabled: true, mig-devices: {"2g.10gb": 4}}', "4 x 2g.10gb do not fit"),
-        ('{devices: all, mig-enabled: true, mig-devices: {"3g.10gb": 1}}', "no GPU has the MIG profile 3g.10gb"),
         ('{devices: all, mig-enabled: true, mig-devices: {"1g.6gb": 1, "1g.5gb": 1}}', "has all of the profiles"),
         ('{device: all, mig-enabled: true, mig-devices: {"1g.5gb": 1}}', "the MIG manager refuses the file"),
-        (
-            '{devices: all, device-filter: ["0x20B710DE"], mig-enabled: true, mig-devices: {"1g.10gb": 7}}',
-            "no GPU has the MIG profile 1g.10gb",
-        ),
     ],
 )
 def test_a_layout_that_no_gpu_can_have_is_found(line: str, words: str) -> None:
     (one,) = layout(line)
     assert words in one.what
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("3g.21gb", "MIG profile 3g.21gb; did you mean"), ("9g.400gb", "9g.400gb")]
+)
+def test_a_profile_that_the_tables_lack_is_a_warning(name: str, words: str) -> None:
+    (one,) = layout(f'{{devices: all, mig-enabled: true, mig-devices: {{"{name}": 1}}}}')
+    assert (one.reason, words in one.what) == ("UnlistedMigProfile", True)
+
+
+def test_a_known_profile_of_other_gpus_than_those_of_the_filter_is_an_error() -> None:
+    (one,) = layout('{devices: all, device-filter: ["0x20B710DE"], mig-enabled: true, mig-devices: {"1g.10gb": 7}}')
+    assert (one.reason, one.what) == ("ImpossibleMigLayout", "no selected GPU has the MIG profile 1g.10gb")
+
+
+@pytest.mark.parametrize("device", ["", 'device-filter: ["0x294110DE"], '])
+@pytest.mark.parametrize(
+    ("counts", "count"), [("3g.95gb: 2", 0), ("1c.3g.95gb: 6", 0), ("7g.189gb: 1", 0), ("3g.95gb: 3", 1)]
+)
+def test_profiles_with_the_names_of_early_boards_are_known(device: str, counts: str, count: int) -> None:
+    found = layout(f"{{devices: all, {device}mig-enabled: true, mig-devices: {{{counts}}}}}")
+    assert [each.reason for each in found] == ["ImpossibleMigLayout"] * count
 
 
 @pytest.mark.parametrize(
@@ -105,7 +122,8 @@ def test_a_misspelled_word_of_the_scheduler_is_found_with_the_one_that_is_meant(
 
 
 def test_plugins_of_other_projects_are_accepted() -> None:
-    assert scheduler({"plugins": {"score": {"enabled": [{"name": "Coscheduling"}]}}}) == []
+    for name in ("Coscheduling", "NodeResourcesFitPlus", "NodeResourcesFitABC", "MyNodeResourcesFit", "ImageLocalityX"):
+        assert scheduler({"plugins": {"score": {"enabled": [{"name": name}]}}}) == []
 
 
 def pool(*types: str, schedule: str = "", taints: list[Any] | None = None) -> list[str]:
@@ -120,6 +138,7 @@ def test_misspelled_instance_types_are_found_and_unknown_ones_are_accepted() -> 
     assert pool("p5.48xlrage") == ["p5.48xlrage is no instance type; did you mean p5.48xlarge?"]
     assert pool("a2-highgpu-1gg") == ["a2-highgpu-1gg is no instance type; did you mean a2-highgpu-1g?"]
     assert pool("p5.48xlarge", "m5.large", "g5.metal", "n2-standard-8", "Standard_D4s_v5") == []
+    assert pool("a3-edgegpu-8g", "a3-highgpu-7g") == [], "a cloud has types that the tables lack"
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,31 @@ def found(expression: str, text: str = "") -> list[str]:
         ("DCGM_FI_PROF_DRAM_ACTIVE > 0.7", []),
         ("DCGM_FI_PROF_DRAM_ACTIVE * 100 > 70", []),
         ("100 * avg_over_time(DCGM_FI_PROF_DRAM_ACTIVE[5m]) > 0.7", []),
+        ("100 * DCGM_FI_PROF_DRAM_ACTIVE > 70", []),
+        ("100 * avg by (pod) (DCGM_FI_PROF_DRAM_ACTIVE) > 70", []),
+        ("100 * max(avg_over_time(DCGM_FI_PROF_DRAM_ACTIVE[5m])) > 70", []),
+        ("100 * (DCGM_FI_PROF_DRAM_ACTIVE) > 70", []),
+        ("sum(DCGM_FI_PROF_DRAM_ACTIVE) > 4", []),
+        ("sum by (Hostname) (DCGM_FI_PROF_DRAM_ACTIVE) > 4", []),
+        ("sum without (gpu) (avg_over_time(DCGM_FI_PROF_DRAM_ACTIVE[5m])) > 4", []),
+        ("count(DCGM_FI_PROF_DRAM_ACTIVE) > 8", []),
+        ('count_values("v", DCGM_FI_PROF_DRAM_ACTIVE) > 8', []),
+        ("count_over_time(DCGM_FI_PROF_DRAM_ACTIVE[1h]) < 100", []),
+        ("sum_over_time(DCGM_FI_PROF_DRAM_ACTIVE[1h]) > 60", []),
+        ("changes(DCGM_FI_PROF_DRAM_ACTIVE[1h]) > 5", []),
+        ("resets(DCGM_FI_PROF_DRAM_ACTIVE[1h]) > 5", []),
+        ("avg by (pod) (DCGM_FI_PROF_DRAM_ACTIVE) > 70", ["RatioAsPercentage"]),
+        ("quantile_over_time(0.9, DCGM_FI_PROF_DRAM_ACTIVE[1h]) > 70", ["RatioAsPercentage"]),
+        ("max(max_over_time(DCGM_FI_PROF_DRAM_ACTIVE[1h])) > 70", ["RatioAsPercentage"]),
+        ("up * 2 > 1 and DCGM_FI_PROF_DRAM_ACTIVE > 70", ["RatioAsPercentage"]),
+        ("sum(up) > 4 and DCGM_FI_PROF_DRAM_ACTIVE > 70", ["RatioAsPercentage"]),
         ("DCGM_FI_DEV_GPU_UTIL > 70", []),
         ("DCGM_FI_PROF_DRAM_ACTIVE > 70 / 100", []),
         ("kueue_admission_wait_time_seconds > 600", ["HistogramAsValue"]),
         ("rate(kueue_admission_wait_time_seconds_sum[1h])", []),
         ("histogram_quantile(0.9, rate(kueue_admission_wait_time_seconds[1h]))", []),
+        ("histogram_avg(rate(kueue_admission_wait_time_seconds[5m])) > 60", []),
+        ("histogram_fraction(0, 60, rate(kueue_admission_wait_time_seconds[5m])) < 0.9", []),
         ("DCGM_FI_DEV_PCIE_RX_THROUGHPUT > 0", ["NotCollected"]),
         ("(DCGM_FI_DEV_FB_FREE - DCGM_FI_DEV_FB_USED)/DCGM_FI_DEV_FB_FREE * 40", ["NegativeIdleShare"]),
         ("(DCGM_FI_DEV_FB_FREE - DCGM_FI_DEV_FB_USED) / 100", []),
@@ -53,7 +73,24 @@ def test_the_value_of_a_metric_is_read_as_the_exporter_means_it(expression: str,
 @pytest.mark.parametrize(
     ("expression", "text", "is_absent"),
     [
-        ("DCGM_FI_DEV_GPU_TEMP > 80", "{{ $labels.foo }}", True),
+        *(
+            ("DCGM_FI_DEV_GPU_TEMP > 80", f"{{{{ $labels.{name} }}}}", True)
+            for name in ("gpu_index", "gpu_uuid", "uuid", "model_name", "Hostnme", "pods", "namspace")
+        ),
+        *(
+            ("DCGM_FI_DEV_GPU_TEMP > 80", f"{{{{ $labels.{name} }}}}", False)
+            for name in (
+                "foo",
+                "cluster_name",
+                "region",
+                "zone",
+                "app",
+                "DCGM_FI_DEV_SERIAL",
+                "pod_labels_app",
+                "server",
+            )
+        ),
+        ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL) < 5", "{{ $labels.region }}", True),
         ("DCGM_FI_DEV_GPU_TEMP > 80", "{{ $labels.Hostname }} {{$labels.gpu}} {{ $value }}", False),
         ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL) < 5", "{{ $labels.gpu }}", True),
         ("avg by (pod) (DCGM_FI_DEV_GPU_UTIL) < 5", "{{ $labels.pod }}", False),
@@ -76,9 +113,10 @@ def test_a_query_of_the_adapter_is_restricted_to_its_object() -> None:
     def config(query: str, field: str = "rules") -> Obj:
         return {"data": {"config.yaml": f"{field}:\n- seriesQuery: a\n  metricsQuery: '{query}'\n"}}
 
-    assert [each.path for each in adapter_rules(config("avg(a)", "externalRules"), NOTHING)] == [
-        "data[config.yaml].externalRules[0].metricsQuery"
+    assert [each.path for each in adapter_rules(config("avg(a)"), NOTHING)] == [
+        "data[config.yaml].rules[0].metricsQuery"
     ]
+    assert list(adapter_rules(config("avg(a)", "externalRules"), NOTHING)) == [], "they may belong to no object"
     assert list(adapter_rules(config("avg(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)"), NOTHING)) == []
 
 

@@ -39,7 +39,8 @@ def advised(obj: Obj, *nodes: Any) -> list[str]:
 
 
 LLAMA_8B, LLAMA_70B = "--model=meta-llama/Llama-3.1-8B-Instruct", "--model=meta-llama/Llama-3.1-70B-Instruct"
-A100_40 = "NVIDIA-A100-SXM4-40GB"
+A100_40, H100 = "NVIDIA-A100-SXM4-40GB", "NVIDIA-H100-80GB-HBM3"
+UNKNOWN = ("hqq", "gguf", "modelopt", "of-our-own")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,11 @@ A100_40 = "NVIDIA-A100-SXM4-40GB"
         (serving(LLAMA_8B, product=A100_40, limits={GPU: 1, "nvidia.com/gpumem-percentage": 25}), "has 11 GB"),
         (serving(LLAMA_8B, product="NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"), "has 5 GB"),
         (serving("serve", "--model", "Qwen/Qwen2.5-72B-Instruct", product="NVIDIA-L4"), "about 145.4 GB"),
+        (serving("vllm", "serve", "Qwen/Qwen2.5-72B-Instruct", product="NVIDIA-L4"), "about 145.4 GB"),
+        (serving("--model_name_or_path", "org/big-72B", product="NVIDIA-L4"), "about 144 GB"),
+        (serving("-m", "/models/big-72B.Q5_K_M.gguf", product="NVIDIA-L4"), "about 45 GB"),
+        (serving("--model=openai/gpt-oss-120b", product="NVIDIA-L4"), "about 62 GB"),
+        (serving("--model=org/big-72B-quantized.w8a8", product="NVIDIA-L4"), "about 72 GB"),
     ],
 )
 def test_a_model_that_exceeds_the_memory_is_warned_with_the_figures(obj: Obj, words: str) -> None:
@@ -72,6 +78,15 @@ def test_a_model_that_exceeds_the_memory_is_warned_with_the_figures(obj: Obj, wo
         serving(LLAMA_70B, "--pipeline-parallel-size=4", product=A100_40),
         serving(LLAMA_70B, product="NVIDIA-Unknown-1000"),
         serving(LLAMA_70B),
+        serving("--model=openai/gpt-oss-120b", product=H100),
+        serving("--model=deepseek-ai/DeepSeek-R1", product="NVIDIA-H200", limits={GPU: 8}),
+        serving("--model=RedHatAI/Meta-Llama-3.1-70B-Instruct-quantized.w4a16", product=H100),
+        serving("--model=nvidia/Llama-3.1-405B-Instruct-FP4", product="NVIDIA-B200", limits={GPU: 4}),
+        serving("-m", "/models/llama-3.1-70b-instruct.Q5_K_M.gguf", product=H100),
+        serving("train.py", "--dataset", "cerebras/SlimPajama-627B", "--model", "gpt2", product=H100),
+        serving("train.py", "--dataset", "cerebras/SlimPajama-627B", product=H100),
+        serving("cp", "/cache/big-72B", "/models", product="Tesla-T4"),
+        *(serving("--model=org/big-72B", f"--quantization={name}", product="NVIDIA-L40S") for name in UNKNOWN),
         serving("--model=registry/private-model", product="Tesla-T4"),
         serving(product="Tesla-V100-PCIE-32GB", MODEL_ID="meta-llama/Llama-3.1-8B"),
         serving(product="Tesla-T4", MODELS="Llama-3.1-70B"),

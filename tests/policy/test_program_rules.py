@@ -119,3 +119,22 @@ def test_a_rank_that_is_set_only_where_it_is_missing_is_accepted() -> None:
         'os.environ["NCCL_DEBUG"] = "INFO"\ndist.init_process_group("nccl")\n'
     )
     assert findings("train.py", text) == []
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        'try:\n    rank = os.environ["RANK"]\nexcept KeyError:\n',
+        "if standalone:\n",
+        'if "--local" in sys.argv:\n',
+        "if os.cpu_count() == 1:\n    pass\nelse:\n",
+    ],
+)
+def test_a_rank_that_is_set_under_a_condition_is_accepted(guard: str) -> None:
+    body = '    os.environ["RANK"] = "0"\n    os.environ["WORLD_SIZE"] = "1"\n    dist.init_process_group(rank=0)\n'
+    assert findings("train.py", f"import os, sys\nimport torch.distributed as dist\n{guard}{body}") == []
+
+
+def test_the_condition_that_the_file_is_the_program_is_no_guard() -> None:
+    text = 'import os, torch\nif __name__ == "__main__":\n    os.environ["RANK"] = "0"\n    init_process_group()\n'
+    assert findings("train.py", text) == [("FixedRank", 3)]

@@ -83,6 +83,13 @@ def test_pods_that_are_kept_on_one_node_may_share_it() -> None:
     term = {"topologyKey": "kubernetes.io/hostname"}
     together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     assert shared(made("Deployment", "apps/v1", replicas=2, template=template(affinity=together))) == []
+    selector = {"kubernetes.io/hostname": "a"}
+    assert shared(made("Deployment", "apps/v1", replicas=2, template=template(nodeSelector=selector))) == []
+
+
+@pytest.mark.parametrize("selector", [5, ["kubernetes.io/hostname"], "kubernetes.io/hostname", {1: "a"}])
+def test_a_selector_of_another_type_selects_no_node(selector: Any) -> None:
+    assert len(shared(made("Deployment", "apps/v1", replicas=2, template=template(nodeSelector=selector)))) == 1
 
 
 @pytest.mark.parametrize(

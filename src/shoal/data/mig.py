@@ -74,6 +74,8 @@ class Layout(Fact, frozen=True):
     sources: tuple[str, ...]
     profiles: tuple[Profile, ...]
     note: str = ""
+    early_names: tuple[tuple[str, str], ...] = ()
+    """Names of profiles on early boards, each with the usual name."""
 
     def profile(self, name: str) -> Profile | None:
         """By name, by the name's spelling in resources (`1g.5gb.me`), or by the whole resource."""

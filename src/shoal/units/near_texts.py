@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 MOST_NEAR = 3
 _LEAST_LIKE = 0.6
 """Of the names of two keys."""
+_MOST_EDITS = 2
 _LEAST_TYPED = 3
 """Shorter text is inside of nearly everything."""
 
@@ -53,6 +54,22 @@ def near_keys(key: str, known: Sequence[str]) -> tuple[str, ...]:
 
     alike = [other for part, _, other in sorted(map(likeness, known)) if -part >= _LEAST_LIKE]
     return tuple(alike[:MOST_NEAR]) or near_texts(key, known)
+
+
+def is_typo(text: str, known: str, edits: int = _MOST_EDITS) -> bool:
+    """Whether so few edits make the known text of it."""
+    return abs(len(text) - len(known)) <= edits and _distance(text, known) <= edits
+
+
+def _distance(one: str, other: str) -> int:
+    """Letters to insert, remove or replace."""
+    before = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        row = [at]
+        for to, wanted in enumerate(other, 1):
+            row.append(min(before[to] + 1, row[-1] + 1, before[to - 1] + (letter != wanted)))
+        before = row
+    return before[-1]
 
 
 def _within(one: str, other: str) -> bool:

@@ -180,8 +180,12 @@ def test_more_tokens_never_need_less_memory(workload: ModelWorkload, times: int)
     ("dtype", "name", "is_held"),
     [
         ("fp8", "T4", False),
-        ("fp8", A100_80, False),
+        ("fp8", A100_80, True),
+        ("fp8", "V100-SXM2-32GB", False),
         ("fp8", "L4", True),
+        ("fp4", H100, True),
+        ("mxfp4", H100, True),
+        ("fp4", "T4", False),
         ("fp8", "RTXPRO4500-BSE", True),
         ("bf16", "T4", False),
         ("bf16", "T4G", False),
@@ -198,6 +202,20 @@ def test_a_gpu_holds_only_formats_that_it_computes_with(dtype: str, name: str, i
     assert bool(fits(workload, [gpu(name)])) is is_held
     if not is_held:
         assert why_not(workload, gpu(name)).startswith(f"it does not compute in {dtype}; --dtype ")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "is_held"), [("fp8", A100_80, False), ("fp8", H100, True), ("fp4", H100, False)]
+)
+def test_training_needs_the_format_in_hardware(dtype: str, name: str, is_held: bool) -> None:
+    workload = ModelWorkload(model("Llama-3.2-1B"), dtype, context=512, training="full")
+    assert bool(fits(workload, [gpu(name)])) is is_held
+    assert why_not(workload, gpu(name)).startswith("it does not compute in") is not is_held
+
+
+def test_weights_that_are_expanded_are_computed_at_the_rate_of_16_bits() -> None:
+    many = ModelWorkload(model("Llama-3.2-1B"), "fp8", context=16, concurrency=10_000)
+    assert token_rate(many, gpu(A100_80)) == token_rate(replace(many, dtype="fp16"), gpu(A100_80))
 
 
 def test_a_tensor_group_is_not_larger_than_a_machine() -> None:

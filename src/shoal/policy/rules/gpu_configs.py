@@ -12,7 +12,7 @@ from shoal.data.mig import Layout, layouts
 from shoal.devices.dcgm_selection import METRIC_TYPES
 from shoal.devices.mig_config import MigConfigError, read_mig_config
 from shoal.devices.mig_layout_checks import counts_fit, nearest, written
-from shoal.devices.mig_layouts import MigSpec
+from shoal.devices.mig_layouts import Counts, MigSpec
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.config_map_data import configurations
 from shoal.policy.declarations import Change, CheckOptions, Rule, check
@@ -43,6 +43,22 @@ mig-configs:
 """,
         changes=(Change("2g.10gb: 4", "2g.10gb: 3"),),
     ),
+    Rule(
+        "SHL-513",
+        "UnlistedMigProfile",
+        "warning",
+        fault="a MIG layout has a profile that no GPU of Shoal's tables has",
+        effect="if the GPU has none either, the MIG manager fails, and the node keeps its former layout",
+        fix="compare the name with the output of `nvidia-smi mig -lgip`",
+        links=("https://docs.nvidia.com/datacenter/tesla/mig-user-guide/",),
+        bad="""\
+version: v1
+mig-configs:
+  all-disabled: [{devices: all, mig-enabled: false}]
+  two: [{devices: all, mig-enabled: true, mig-devices: {3g.21gb: 2}}]
+""",
+        changes=(Change("3g.21gb", "3g.20gb"),),
+    ),
     kinds=(CONFIG_MAP,),
     options=CheckOptions(hints=(b"mig-configs",)),
 )
@@ -59,27 +75,42 @@ def possible_mig_layouts(obj: Obj, _: RuleContext) -> Iterator[Advice]:
         for name, specs in found.items():
             for at, spec in enumerate(specs):
                 if fault := _fault(spec):
-                    place = f"{here}.{_LAYOUTS}.{name}[{at}].mig-devices"
-                    yield Advice("ImpossibleMigLayout", place, *fault)
+                    reason, what, fix = fault
+                    yield Advice(reason, f"{here}.{_LAYOUTS}.{name}[{at}].mig-devices", what, fix)
 
 
-def _fault(spec: MigSpec) -> tuple[str, str] | None:
-    """Why no GPU that the line may select can have the instances, and what to do."""
+def _fault(spec: MigSpec) -> tuple[str, str, str] | None:
+    """The reason, why no GPU that the line may select can have the instances, and what to do."""
     counts = tuple((name, count) for name, count in spec.counts if count)
     able = [each for each in layouts() if not spec.filters or _selects(spec.filters, each)] or list(layouts())
-    if not spec.enabled or not counts or any(counts_fit(counts, each) for each in able):
+    if not spec.enabled or not counts or any(counts_fit(_usual(counts, each), each) for each in able):
         return None
+    impossible = "ImpossibleMigLayout"
     names = [name for name, _ in counts]
-    known = [each for each in able if all(each.profile(_whole(name)) is not None for name in names)]
+    known = [each for each in able if all(each.profile(_whole(name)) for name, _ in _usual(counts, each))]
     if known:
         best = known[0]
         what = f"{written(counts)} do not fit on one GPU with these profiles, such as {best.name}"
-        return what, f"the nearest possible layout is {written(nearest(counts, best))}"
-    profiles = sorted({profile.name for each in able for profile in each.profiles})
-    wrong = [name for name in names if _whole(name) not in profiles]
-    if wrong:
-        return f"no GPU has the MIG profile {wrong[0]}{meant_words(wrong[0], profiles)}", "write a profile of the GPU"
-    return f"no GPU has all of the profiles {', '.join(names)}", "write a line for each model, with a device-filter"
+        return impossible, what, f"the nearest possible layout is {written(nearest(_usual(counts, best), best))}"
+    everywhere, profiles = _profiles(layouts()), _profiles(able)
+    if unlisted := [name for name in names if _whole(name) not in everywhere]:
+        what = f"no known GPU has the MIG profile {unlisted[0]}{meant_words(unlisted[0], profiles)}"
+        return "UnlistedMigProfile", what, "compare the name with the output of `nvidia-smi mig -lgip`"
+    if wrong := [name for name in names if _whole(name) not in profiles]:
+        return impossible, f"no selected GPU has the MIG profile {wrong[0]}", "write a profile of the GPU"
+    what = f"no GPU has all of the profiles {', '.join(names)}"
+    return impossible, what, "write a line for each model, with a device-filter"
+
+
+def _profiles(found: Iterable[Layout]) -> set[str]:
+    return {name for each in found for name in (*(profile.name for profile in each.profiles), *dict(each.early_names))}
+
+
+def _usual(counts: Counts, layout: Layout) -> Counts:
+    """The instances with the names of profiles that the layout has."""
+    early = dict(layout.early_names)
+    usual = ((name, _whole(name), count) for name, count in counts)
+    return tuple((name.replace(whole, early.get(whole, whole)), count) for name, whole, count in usual)
 
 
 def _whole(name: str) -> str:

@@ -16,7 +16,6 @@ _MONITORS = ("ServiceMonitor", "PodMonitor")
 _MONITOR_GROUP = "monitoring.coreos.com"
 _SECONDS = re.compile(r"([0-9]{1,6})(ms|s)", re.ASCII)
 _LEAST_INTERVAL_S = 5
-_LISTS = ("rules", "externalRules")
 
 
 @check(
@@ -51,17 +50,17 @@ data:
 )
 def adapter_rules(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for here, content in configurations(obj, "metricsQuery"):
-        for field in _LISTS:
-            for at, rule in enumerate(maps(content.get(field))):
-                query = rule.get("metricsQuery")
-                if isinstance(query, str) and query and _MATCHERS not in query:
-                    yield Advice(
-                        "QueryWithoutMatchers",
-                        f"{here}.{field}[{at}].metricsQuery",
-                        "without <<.LabelMatchers>> the query is not restricted to the object that is asked for: all "
-                        "pods get the same figure",
-                        "write <<.Series>>{<<.LabelMatchers>>} and by (<<.GroupBy>>)",
-                    )
+        # Metrics of externalRules need not belong to an object.
+        for at, rule in enumerate(maps(content.get("rules"))):
+            query = rule.get("metricsQuery")
+            if isinstance(query, str) and query and _MATCHERS not in query:
+                yield Advice(
+                    "QueryWithoutMatchers",
+                    f"{here}.rules[{at}].metricsQuery",
+                    "without <<.LabelMatchers>> the query is not restricted to the object that is asked for: all "
+                    "pods get the same figure",
+                    "write <<.Series>>{<<.LabelMatchers>>} and by (<<.GroupBy>>)",
+                )
 
 
 @check(

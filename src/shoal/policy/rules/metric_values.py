@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, Rule, check
@@ -15,14 +16,24 @@ from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.gpu_metrics import EXPORTED_LABELS, HISTOGRAMS, NOT_COLLECTED
 from shoal.policy.kinds import PROMETHEUS_RULE
 from shoal.policy.promql_tokens import Word, promql_words, texts
+from shoal.units.near_texts import is_typo
 
 _RATIO = re.compile(r"DCGM_FI_PROF_[A-Z0-9_]+_(?:ACTIVE|OCCUPANCY)")
 _COMPARISONS = frozenset({">", ">=", "<", "<=", "==", "!="})
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?", re.ASCII)
 _LABEL = re.compile(r"\{\{-?\s*(?:with\s+|if\s+)?\$labels\.([A-Za-z_][A-Za-z0-9_]*)")
 _MATCHING = frozenset({"on", "ignoring", "group_left", "group_right", "without", "label_replace", "label_join", "or"})
-_BY, _GPU_METRIC, _QUANTILE = "by", "DCGM_", "histogram_quantile"
+_BY, _GPU_METRIC, _OF_HISTOGRAM = "by", "DCGM_", "histogram_"
+_CLAUSES = frozenset({"by", "without"})
+_VECTOR_MATCHING = frozenset({"on", "ignoring", "group_left", "group_right"})
+_ARITHMETIC = frozenset({"*", "/", "+", "%", "^"})
+_NO_RATIOS = frozenset({"sum", "count", "count_values", "group", "changes", "resets"})
+"""Functions whose result for a ratio may be more than 1."""
+_OVER_TIME = "_over_time"
+_RATIOS_OVER_TIME = frozenset(f"{name}{_OVER_TIME}" for name in ("avg", "min", "max", "quantile", "last"))
 _LONGEST_WINDOW = 12
+_MISTAKEN_LABELS = frozenset({"gpu_index", "gpu_id", "gpu_uuid"})
+_LONG_LABEL = 8
 _USUAL_LABELS = ("gpu", "UUID", "modelName", "Hostname", "namespace", "pod", "container")
 
 
@@ -118,36 +129,83 @@ def metric_values(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 def _expression(here: str, words: Sequence[Word]) -> Iterator[Advice]:
     names = dict.fromkeys(word.text for word in words)
-    has_quantile = _QUANTILE in names
+    has_function = any(name.startswith(_OF_HISTOGRAM) for name in names)
     for name in names:
-        if name in HISTOGRAMS and not has_quantile:
+        if name in HISTOGRAMS and not has_function:
             what = f"{name} is a histogram: only {name}_bucket, {name}_sum and {name}_count exist"
             fix = f"write histogram_quantile(0.95, sum by (le) (rate({name}_bucket[1h])))"
             yield Advice("HistogramAsValue", here, what, fix)
         if name in NOT_COLLECTED:
             what = f"the list of counters of dcgm-exporter does not have {name}: the expression has no result"
             yield Advice("NotCollected", here, what, f"write {NOT_COLLECTED[name]}, or add {name} to the list")
+    yield from _ratios(here, words)
     for at, word in enumerate(words):
-        if _RATIO.fullmatch(word.text) and (limit := _compared_with(words, at + 1)) and float(limit) > 1:
-            what = f"{word.text} is a ratio from 0 to 1, and {limit} is more than 1"
-            yield Advice("RatioAsPercentage", here, what, f"write 100 * {word.text}, or {float(limit) / 100:g}")
         if word.text.lower().endswith("fb_free"):
             yield from _idle_share(here, words, at)
 
 
-def _compared_with(words: Sequence[Word], start: int) -> str:
-    """The number with which an operand is compared directly, behind its window and brackets."""
-    at, depth = start, 0
+class _Operand(NamedTuple):
+    """What a bracket encloses, with the function before it."""
+
+    function: str
+    is_part: bool
+    """Whether it is the second operand of a calculation, such as `100 * X`."""
+    is_clause: bool
+    """Whether the bracket has the labels of an aggregation, whose operand follows."""
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the result for a ratio is a ratio."""
+        is_other_window = self.function.endswith(_OVER_TIME) and self.function not in _RATIOS_OVER_TIME
+        return not self.is_part and not is_other_window and self.function not in _NO_RATIOS
+
+
+def _ratios(here: str, words: Sequence[Word]) -> Iterator[Advice]:
+    opened: list[_Operand] = []
+    closed = _Operand("", False, False)
+    for at, word in enumerate(words):
+        if word.text == "(":
+            opened.append(_opened(words, at, closed))
+        elif word.text == ")" and opened:
+            closed = opened.pop()
+        elif _RATIO.fullmatch(word.text) and not _is_part(words, at, closed):
+            limit, brackets = _compared_with(words, at + 1)
+            enclosing = opened[-brackets:] if brackets else []
+            if limit and float(limit) > 1 and all(each.is_ratio for each in enclosing):
+                what = f"{word.text} is a ratio from 0 to 1, and {limit} is more than 1"
+                yield Advice("RatioAsPercentage", here, what, f"write 100 * {word.text}, or {float(limit) / 100:g}")
+
+
+def _opened(words: Sequence[Word], at: int, closed: _Operand) -> _Operand:
+    """At a bracket. `closed`: the one that was closed last."""
+    before = words[at - 1].text if at else ""
+    if before == ")" and closed.is_clause:
+        return closed._replace(is_clause=False)
+    is_clause = before in _CLAUSES
+    start = max(at - (2 if is_clause else before.isidentifier()), 0)
+    return _Operand(words[start].text, _is_part(words, start, closed), is_clause)
+
+
+def _is_part(words: Sequence[Word], start: int, closed: _Operand) -> bool:
+    before = words[start - 1].text if start else ""
+    return before in _ARITHMETIC or (before == ")" and closed.function in _VECTOR_MATCHING)
+
+
+def _compared_with(words: Sequence[Word], start: int) -> tuple[str, int]:
+    """The number with which an operand is compared directly, behind its window and brackets, and how many brackets are
+    closed before."""
+    at, depth, brackets = start, 0, 0
     while at < len(words) and at < start + _LONGEST_WINDOW:
         text = words[at].text
         depth += (text == "[") - (text == "]")
+        brackets += text == ")" and not depth
         if not depth and text not in ("]", ")"):
             break
         at += 1
     operator, number, following = (*texts(words, at, 3), "", "", "")[:3]
     if operator not in _COMPARISONS or not _NUMBER.fullmatch(number) or following in ("/", "*", "%", "e"):
-        return ""
-    return number
+        return "", 0
+    return number, brackets
 
 
 def _idle_share(here: str, words: Sequence[Word], at: int) -> Iterator[Advice]:
@@ -166,13 +224,27 @@ def _labels(here: str, rule: Obj, words: Sequence[Word]) -> Iterator[Advice]:
         return
     for field in ("annotations", "labels"):
         for key, text in string_keys(rule.get(field)).items():
-            absent = [name for name in _LABEL.findall(str(text)) if name not in known] if isinstance(text, str) else []
+            named = _LABEL.findall(text) if isinstance(text, str) else []
+            absent = [name for name in named if name not in known and (known is not EXPORTED_LABELS or _is_near(name))]
             if absent:
                 what = (
                     f"the samples have no label {' and no label '.join(dict.fromkeys(absent))}: its place stays empty"
                 )
                 fix = f"name one of {', '.join(each for each in _USUAL_LABELS if each in known) or 'those behind by'}"
                 yield Advice("LabelNotInAlert", f"{here}.{field}[{key}]", what, fix)
+
+
+def _is_near(name: str) -> bool:
+    """Whether a label of the exporter is meant. Relabelling may add all others."""
+    if name in _MISTAKEN_LABELS:
+        return True
+    plain = _plain(name)
+    edits = 1 if len(plain) < _LONG_LABEL else 2
+    return any(plain[:1] == each[:1] and is_typo(plain, each, edits) for each in map(_plain, EXPORTED_LABELS))
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _known_labels(words: Sequence[Word]) -> frozenset[str] | None:

@@ -12,10 +12,12 @@ from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps, strings
 from shoal.policy.kinds import NODE_POOL
+from shoal.units.near_texts import is_typo
 from shoal.units.schedules import ScheduleError, read_schedule
 
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _SIZE_OF_AWS = re.compile(r"(?:[0-9]{1,3})?(?:nano|micro|small|medium|x?large)|metal(?:-[0-9]{1,3}xl)?", re.ASCII)
+_DIGITS = re.compile(r"[0-9]", re.ASCII)
 _LIKENESS = 0.8
 _SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
 """Whether a schedule is ever due does not depend on when it is asked."""
@@ -37,8 +39,8 @@ spec:
     Rule(
         "SHL-712",
         "UnknownInstanceType",
-        "error",
-        fault="a NodePool names an instance type that no cloud has",
+        "warning",
+        fault="a NodePool names an instance type that is in no table and resembles one that is",
         effect="the pool creates no node",
         fix="write the instance type as the cloud spells it",
         bad=_POOL.replace("48xlarge", "48xlrage"),
@@ -135,4 +137,6 @@ def _meant_type(name: str) -> str:
         return ""
     begin = f"{family}." if dot else f"{name.partition('-')[0]}-"
     types = [instance.type for instance in catalog().instances if instance.type.startswith(begin)]
-    return next(iter(difflib.get_close_matches(name, types, 1, _LIKENESS)), "")
+    near = difflib.get_close_matches(name, types, 1, _LIKENESS)
+    is_same_size = bool(near) and _DIGITS.findall(name) == _DIGITS.findall(near[0])
+    return near[0] if is_same_size and is_typo(name, near[0]) else ""

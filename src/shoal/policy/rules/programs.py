@@ -263,11 +263,13 @@ def script_findings(text: str) -> Iterator[ProgramFinding]:
     names = {_name(call.func) for call in calls}
     yield from _lost_work(calls, names, modules)
     aliases = _ranks(tree)
+    guarded = _guarded(tree)
     if "init_process_group" in names:
-        yield from _assigned(tree)
+        yield from _assigned(tree, guarded)
     for call in calls:
         yield from _device(call, aliases)
-        yield from _group(call)
+        if call not in guarded:
+            yield from _group(call)
         yield from _remote(call)
 
 
@@ -328,16 +330,28 @@ def _group(call: ast.Call) -> Iterator[ProgramFinding]:
         yield ProgramFinding("FixedRank", call.lineno, call.col_offset + 1, what, fix)
 
 
-def _assigned(tree: ast.Module) -> Iterator[ProgramFinding]:
-    """`os.environ["RANK"] = "0"`, unless a condition asks first whether the variable is set."""
-    asked = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and any(_is_environment(part) for part in ast.walk(node.test))
-        for inner in ast.walk(node)
-    }
+def _guarded(tree: ast.Module) -> set[ast.AST]:
+    """What runs only under a condition or after an error, such as for a run without torchrun."""
+    found: set[ast.AST] = set()
+    below: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while below:
+        node, is_guarded = below.pop()
+        if is_guarded:
+            found.add(node)
+        is_guarded = is_guarded or isinstance(node, ast.ExceptHandler) or (isinstance(node, ast.If) and _asks(node))
+        below += [(inner, is_guarded) for inner in ast.iter_child_nodes(node)]
+    return found
+
+
+def _asks(condition: ast.If) -> bool:
+    """`if __name__ == "__main__"` holds in every run of a program."""
+    return not any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(condition.test))
+
+
+def _assigned(tree: ast.Module, guarded: set[ast.AST]) -> Iterator[ProgramFinding]:
+    """`os.environ["RANK"] = "0"`, unless it is guarded."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Assign) or node in asked or not isinstance(node.value, ast.Constant):
+        if not isinstance(node, ast.Assign) or node in guarded or not isinstance(node.value, ast.Constant):
             continue
         for target in node.targets:
             if isinstance(target, ast.Subscript) and _is_environment(target.value):

@@ -15,7 +15,7 @@ from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import CONFIG_MAP
 from shoal.units.errors import UserError, Where
-from shoal.units.near_texts import meant_words
+from shoal.units.near_texts import is_typo, meant_words
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _NOW = _GROUP + "v1"
@@ -208,6 +208,12 @@ def _plugins(here: str, profile: Obj) -> Iterator[Advice]:
     ]
     for path, name in named:
         near = difflib.get_close_matches(str(name), sorted(known), 1, _LIKENESS)
-        if isinstance(name, str) and name not in known and near:
+        if isinstance(name, str) and near and _is_misspelled(name, near[0]):
             what = f"kube-scheduler has no plugin {name}; did you mean {near[0]}?"
             yield Advice("InvalidSchedulerConfig", path, what, "write the name of a plugin")
+
+
+def _is_misspelled(name: str, known: str) -> bool:
+    """A plugin whose name is longer by a word at either end, such as NodeResourcesFitPlus, is one of its own."""
+    short, long = sorted((name, known), key=len)
+    return is_typo(name, known) and not long.startswith(short) and not long.endswith(short)

@@ -16,7 +16,7 @@ from shoal.policy.kinds import CLUSTER_POLICY, SCALED_OBJECT, TRAINING_JOBS, VOL
 from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import pod_templates
 from shoal.policy.rules.placement import conditions
-from shoal.units.near_texts import nearest_name
+from shoal.units.near_texts import is_typo, nearest_name
 
 _KEYS: Final = (
     *("kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class", "kueue.x-k8s.io/pod-group-name"),
@@ -149,19 +149,8 @@ def _is_misspelled(key: str, known: str) -> bool:
     return (
         name.translate(plain).lower() == short.translate(plain).lower()
         or (short.startswith(f"{name}-") and key.startswith("kueue."))
-        or (abs(len(key) - len(known)) <= 2 and _distance(key, known) <= 2)
+        or is_typo(key, known)
     )
-
-
-def _distance(one: str, other: str) -> int:
-    """Letters to insert, remove or replace; both are short."""
-    before = list(range(len(other) + 1))
-    for at, letter in enumerate(one, 1):
-        row = [at]
-        for to, wanted in enumerate(other, 1):
-            row.append(min(before[to] + 1, row[-1] + 1, before[to - 1] + (letter != wanted)))
-        before = row
-    return before[-1]
 
 
 @check(

@@ -8,7 +8,7 @@ from typing import Any
 
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, Rule, check
-from shoal.policy.fields import dig, maps, strings
+from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.policy.kinds import DEPLOYMENT, JOB, JOB_SET, TRAINING_JOBS, VOLCANO_JOB, VOLUME_CLAIM
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
 from shoal.units.numbers import whole_of
@@ -89,5 +89,5 @@ def _pods(obj: Obj, path: str) -> int:
 
 def _is_on_one_node(template: PodTemplateView) -> bool:
     required = dig(template.spec, "affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-    has_name = bool(template.spec.get("nodeName")) or _HOST in (template.spec.get("nodeSelector") or {})
+    has_name = bool(template.spec.get("nodeName")) or _HOST in string_keys(template.spec.get("nodeSelector"))
     return has_name or any(term.get("topologyKey") == _HOST for term in maps(required))

@@ -2,8 +2,8 @@
 
 An instance serves one process, so instances are never added up. A tensor group divides the heads of the model: its size
 divides their number, and it stays on one node, so it is not larger than the largest machine with these GPUs. What no
-tensor group holds is divided into stages of a pipeline, each the largest tensor group. A GPU that does not compute with
-the format of the weights holds nothing.
+tensor group holds is divided into stages of a pipeline, each the largest tensor group. A GPU that cannot run the format
+of the weights holds nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Fit:
 def fits(workload: ModelWorkload, gpus: Iterable[Model], nodes: Mapping[str, int] | None = None) -> list[Fit]:
     """Of each GPU the smallest instance and the smallest group; the least expensive first, then the name. `nodes`: the
     GPUs of the largest node of a cluster by model; for models that it lacks, machines of the catalogue count."""
-    able = [gpu for gpu in gpus if is_computed_by(workload.dtype, gpu)]
+    able = [gpu for gpu in gpus if _is_computed_by(workload, gpu)]
     ways = ((_instance(workload, gpu), _group(workload, gpu, _machine(gpu, nodes or {}))) for gpu in able)
     found = [fit for both in ways for fit in both if fit is not None]
     return sorted(found, key=lambda fit: (fit.usd_per_hour, fit.gpus, fit.gpu.name, fit.profile))
@@ -75,11 +75,15 @@ def fits(workload: ModelWorkload, gpus: Iterable[Model], nodes: Mapping[str, int
 
 def why_not(workload: ModelWorkload, gpu: Model) -> str:
     """Why a GPU is not among the fits of a workload."""
-    if not is_computed_by(workload.dtype, gpu):
+    if not _is_computed_by(workload, gpu):
         other = of_same_size(workload.dtype)
         return f"it does not compute in {workload.dtype}; --dtype {other} has the same size"
     hint = "; --train fsdp divides it among GPUs" if workload.training == "full" else ""
     return f"no group of its GPUs holds the model{hint}"
+
+
+def _is_computed_by(workload: ModelWorkload, gpu: Model) -> bool:
+    return is_computed_by(workload.dtype, gpu, is_training=bool(workload.training))
 
 
 def _machine(gpu: Model, nodes: Mapping[str, int]) -> int:
