@@ -76,6 +76,8 @@ def test_one_pod_or_a_claim_of_many_nodes_is_right() -> None:
     assert shared(made("Deployment", "apps/v1", template=template())) == []
     assert shared(JOB, "ReadWriteOnce", "ReadWriteMany") == []
     assert list(shared_claims(JOB, ObjectSet((JOB,)))) == [], "the claim is not known"
+    once = made("Job", "batch/v1", parallelism=4, completions=1, template=template())
+    assert shared(once) == [], "a Job never runs more pods than it has completions"
     assert "one pod mounts it" in shared(JOB, "ReadWriteOncePod")[0]
 
 
