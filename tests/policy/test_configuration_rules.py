@@ -84,6 +84,8 @@ def test_a_wrong_line_of_the_counters_is_named(text: str, words: str) -> None:
 def test_right_counters_and_texts_that_merely_name_fields_are_not_reported() -> None:
     right = "# DCGM\nDCGM_FI_DEV_GPU_UTIL, gauge, a\nDCGM_EXP_XID_ERRORS_TOTAL, counter, a\n"
     data = {"metrics.csv": right, "rules.yaml": "expr: DCGM_FI_DEV_NOTHING, 5", "notes": "DCGM_FI_X, and others\n\nyes"}
+    data["metrics"] = "DCGM_FI_DEV_GPU_UTIL, utilization of the GPU in percent, see the wiki\n"
+    data["fields.csv"] = "metric,unit\nDCGM_FI_DEV_GPU_UTIL,percent\nDCGM_CUSTOM,none\n"
     assert list(exporter_counters({"data": data}, NOTHING)) == []
 
 

@@ -76,6 +76,8 @@ def test_one_pod_or_a_claim_of_many_nodes_is_right() -> None:
     assert shared(made("Deployment", "apps/v1", template=template())) == []
     assert shared(JOB, "ReadWriteOnce", "ReadWriteMany") == []
     assert list(shared_claims(JOB, ObjectSet((JOB,)))) == [], "the claim is not known"
+    once = made("Job", "batch/v1", parallelism=4, completions=1, template=template())
+    assert shared(once) == [], "a Job never runs more pods than it has completions"
     assert "one pod mounts it" in shared(JOB, "ReadWriteOncePod")[0]
 
 
@@ -112,18 +114,33 @@ def test_workers_of_a_data_loader_need_shared_memory(args: list[str], gpus: int,
 
 
 @pytest.mark.parametrize(
-    ("kind", "version", "namespace", "image", "count"),
+    ("kind", "version", "namespace", "image", "gpus", "count"),
     [
-        ("Pod", "v1", "team", "train:1", 1),
-        ("Pod", "v1", "kube-system", "train:1", 0),
-        ("Pod", "v1", "team", "nvcr.io/nvidia/k8s/dcgm-exporter:3", 0),
-        ("DaemonSet", "apps/v1", "team", "train:1", 0),
+        ("Pod", "v1", "team", "train:1", 1, 1),
+        ("Pod", "v1", "kube-system", "train:1", 1, 0),
+        ("Pod", "v1", "team", "nvcr.io/nvidia/k8s/dcgm-exporter:3", 1, 0),
+        ("DaemonSet", "apps/v1", "team", "train:1", 1, 0),
+        ("Pod", "v1", "ci", "docker:27-dind", 0, 0),
+        ("Deployment", "apps/v1", "longhorn", "csi:1", 0, 0),
     ],
 )
-def test_a_privileged_pod_is_named_unless_it_belongs_to_the_node(
-    kind: str, version: str, namespace: str, image: str, count: int
+def test_a_privileged_pod_with_gpus_is_named_unless_it_belongs_to_the_node(
+    kind: str, version: str, namespace: str, image: str, gpus: int, count: int
 ) -> None:
-    spec: Obj = {"containers": [{"name": "main", "image": image, "securityContext": {"privileged": True}}]}
+    obj = privileged(kind, version, namespace, image, gpus)
+    assert len(list(privileged_in_files(obj, ObjectSet((obj,))))) == count
+
+
+def test_a_privileged_pod_that_selects_nodes_with_gpus_is_named() -> None:
+    obj = privileged("Pod", "v1", "team", "train:1", 0)
+    obj["spec"]["nodeSelector"] = {"nvidia.com/gpu.present": "true"}
+    assert len(list(privileged_in_files(obj, ObjectSet((obj,))))) == 1
+
+
+def privileged(kind: str, version: str, namespace: str, image: str, gpus: int) -> Obj:
+    limits = {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
+    container = {"name": "main", "image": image, "securityContext": {"privileged": True}, "resources": limits}
+    spec: Obj = {"containers": [container]}
     obj = made(kind, version, **(spec if kind == "Pod" else {"template": {"spec": spec}}))
     obj["metadata"]["namespace"] = namespace
-    assert len(list(privileged_in_files(obj, ObjectSet((obj,))))) == count
+    return obj

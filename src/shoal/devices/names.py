@@ -32,3 +32,18 @@ OWN_MIG_LAYOUT = "shoal.dev/mig-layout"
 OWN_MIG_DEVICES = "shoal.dev/mig-devices"
 OWN_MIG_WANTED = "mig.shoal.dev/"
 """Before the uid of a pod: the MIG instances that the node has to create for it."""
+
+_ACCELERATORS = (
+    DOMAIN,
+    *(f"amd.com/{name}" for name in ("gpu", "spx", "dpx", "qpx", "cpx")),
+    "gpu.intel.com/",
+    "habana.ai/",
+    "aws.amazon.com/neuron",
+    "google.com/tpu",
+    "volcano.sh/vgpu-",
+)
+
+
+def is_accelerator(resource: str) -> bool:
+    """Whether it is a GPU or another accelerator of any vendor, or a part of one."""
+    return resource.startswith(_ACCELERATORS)

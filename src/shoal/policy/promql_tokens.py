@@ -27,10 +27,10 @@ def promql_words(expression: str) -> list[Word]:
     """The words without blanks; label matchers belong to the name before them."""
     words: list[Word] = []
     inside: list[str] | None = None
-    for part in promql_tokens(expression):
-        if part == "{":
+    for part, is_text in _tokens(expression):
+        if part == "{" and not is_text:
             inside = []
-        elif part == "}" and inside is not None:
+        elif part == "}" and inside is not None and not is_text:
             if words:
                 words[-1] = Word(words[-1].text, tuple(inside))
             inside = None
@@ -48,27 +48,44 @@ def texts(words: Sequence[Word], start: int, count: int) -> tuple[str, ...]:
 
 def promql_tokens(expression: str) -> Iterator[str]:
     """The tokens; a text is one, without its quotes."""
+    return (part for part, _ in _tokens(expression))
+
+
+def _tokens(expression: str) -> Iterator[tuple[str, bool]]:
+    """Each with whether it is a text. Comments are left out."""
     at = 0
     while at < len(expression):
         letter = expression[at]
         if letter in _QUOTES:
-            end = expression.find(letter, at + 1)
-            end = len(expression) if end < 0 else end
-            yield expression[at + 1 : end]
+            end = _end_of_text(expression, at)
+            yield expression[at + 1 : end], True
             at = end + 1
+        elif letter == "#":
+            end = expression.find("\n", at)
+            at = len(expression) if end < 0 else end
         elif letter.isspace():
             at += 1
         else:
             found = _TOKEN.match(expression, at)
             part = found[0] if found else letter
-            yield part
+            yield part, False
             at += len(part)
+
+
+def _end_of_text(expression: str, start: int) -> int:
+    """Where the quote is closed; the end of the expression if it is not. Backquotes know no backslashes."""
+    quote, at = expression[start], start + 1
+    while at < len(expression) and expression[at] != quote:
+        at += 2 if expression[at] == "\\" and quote != "`" else 1
+    return min(at, len(expression))
 
 
 def bracket_fault(expression: str) -> tuple[str, str] | None:
     """What is wrong with the brackets and quotes, and what to do; None if all are closed."""
     opened: list[str] = []
-    for part in promql_tokens(expression):
+    for part, is_text in _tokens(expression):
+        if is_text:
+            continue
         if part in _CLOSING:
             opened.append(_CLOSING[part])
         elif part in _CLOSING.values() and (not opened or opened.pop() != part):

@@ -204,3 +204,55 @@ def test_a_warning_about_a_queue_names_no_other_queue_of_the_namespace() -> None
     assert about.text == next(
         each.text for each in findings(job, ObjectSet([], _KNOWN), RuleModes()) if "401" in each.id
     )
+
+
+def _serving(replicas: int, gpus: int = 8, image: str = "registry.example/serve:1") -> Obj:
+    made = deployment(pod(container(gpus, image=image)))
+    return {**made, "spec": {**made["spec"], "replicas": replicas}}
+
+
+def _training(*, suspend: bool) -> Obj:
+    template = {"spec": {"restartPolicy": "Never", "containers": [container(8)]}}
+    meta = {"name": "train", "namespace": "team"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": meta,
+        "spec": {"suspend": suspend, "template": template},
+    }
+
+
+SPENT = {
+    "apiVersion": "config.shoal.dev/v1alpha1",
+    "kind": "BudgetReport",
+    "metadata": {"name": "shoal-budgets"},
+    "period": "2026-11",
+    "computedAt": "2026-11-27T12:00:00Z",
+    "resetsAt": "2026-12-01T00:00:00Z",
+    "budgets": [
+        {"kind": "namespace", "name": "team", "perMonth": "1", "spent": "2", "forecast": "2", "enforced": "spent"}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("before", "obj", "is_allowed"),
+    [
+        pytest.param(_serving(4), _serving(0), True, id="scaled to 0"),
+        pytest.param(_serving(4), _serving(2), True, id="scaled down"),
+        pytest.param(_serving(4), _serving(4, image="registry.example/serve:2"), True, id="another image"),
+        pytest.param(_serving(4), _serving(4, gpus=7), True, id="fewer GPUs"),
+        pytest.param(_training(suspend=False), _training(suspend=True), True, id="suspended"),
+        pytest.param(_serving(4), _serving(5), False, id="scaled up"),
+        pytest.param(_serving(0), _serving(1), False, id="scaled up from 0"),
+        pytest.param(_serving(4, gpus=7), _serving(4), False, id="more GPUs"),
+        pytest.param(_training(suspend=True), _training(suspend=False), False, id="resumed"),
+        pytest.param(None, _serving(4), False, id="created"),
+    ],
+)
+@pytest.mark.parametrize(("rule", "fact"), [("OverBudget", SPENT), ("OverQuota", QUOTA)])
+def test_a_change_that_asks_for_nothing_more_is_within_every_budget_and_quota(
+    before: Obj | None, obj: Obj, is_allowed: bool, rule: str, fact: Obj
+) -> None:
+    modes = RuleModes(default="off", rules={rule: "enforce"})
+    assert _answer(obj, None, modes, fact, before=before)["allowed"] is is_allowed

@@ -77,6 +77,33 @@ def test_every_other_name_of_gpus_in_the_cluster_is_closed() -> None:
     assert hard["requests.nvidia.com/gpu"] == "16"
 
 
+ACCELERATORS = ("amd.com/gpu", "aws.amazon.com/neuroncore", "google.com/tpu", "gpu.intel.com/xe", "habana.ai/gaudi")
+
+
+@pytest.mark.parametrize("name", ACCELERATORS)
+def test_accelerators_of_every_vendor_are_closed_unless_the_team_names_them(name: str) -> None:
+    around = {"advertised": [*ACCELERATORS, "nvidia.com/gpu", "rdma/hca"]}
+    found = made({"quota": {"gpus": 8}}, **around)
+    assert _of(found, "ResourceQuota", "team-quota")["spec"]["hard"][f"requests.{name}"] == "0"
+    assert name not in _queued(found)
+    assert "rdma/hca" in _queued(found)
+    named = made({"quota": {"gpus": 8, "resources": {name: 4}}}, **around)
+    assert _of(named, "ResourceQuota", "team-quota")["spec"]["hard"][f"requests.{name}"] == "4"
+    assert _queued(named)[name] == "4"
+
+
+def test_a_resource_that_the_team_names_has_one_quota_in_the_queue() -> None:
+    found = made({"quota": {"gpus": 8, "resources": {"rdma/hca": 2}}}, advertised=["nvidia.com/gpu", "rdma/hca"])
+    group = _of(found, "ClusterQueue")["spec"]["resourceGroups"][0]
+    assert group["coveredResources"].count("rdma/hca") == 1
+    assert _queued(found)["rdma/hca"] == "2"
+
+
+def _queued(objects: list[Obj]) -> dict[str, str]:
+    flavor = _of(objects, "ClusterQueue")["spec"]["resourceGroups"][0]["flavors"][0]
+    return {each["name"]: each["nominalQuota"] for each in flavor["resources"]}
+
+
 def test_devices_of_claims_are_counted_by_their_class() -> None:
     name = "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"
     hard = _of(made({"quota": {"resources": {name: 4}}}, device_classes=["gpu.nvidia.com"]), "ResourceQuota")["spec"]

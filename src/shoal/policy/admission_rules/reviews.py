@@ -9,8 +9,11 @@ from shoal.policy.admission_rules.checks import AdmissionFinding, findings
 from shoal.policy.admission_rules.modes import ENFORCE, RuleModes
 from shoal.policy.advice import Obj, RuleContext
 from shoal.policy.object_set import is_advised
+from shoal.policy.pod_counts import asks_for_more
 from shoal.units.errors import one_line
 
+_ABOUT_AMOUNTS: Final = ("OverBudget", "OverQuota")
+"""These refuse no change that asks for nothing more: scaling down and suspending are what gives devices back."""
 _MOST_TEXTS: Final = 10
 _LONGEST: Final = 250
 """API servers cut a longer warning off."""
@@ -20,9 +23,11 @@ def reviewed(review: Obj, context: RuleContext, modes: RuleModes, *, has_policie
     """The answer. Objects that another object created are admitted: the rules apply to the object that a user wrote."""
     request = review["request"]
     answer: dict[str, Any] = {"uid": request["uid"], "allowed": True}
-    obj = request.get("object")
-    if isinstance(obj, dict) and is_advised(obj) and _is_new(obj, request.get("oldObject")):
+    obj, before = request.get("object"), request.get("oldObject")
+    if isinstance(obj, dict) and is_advised(obj) and _is_new(obj, before):
         found = list(findings(_named(obj, request), context, modes, has_policies=has_policies))
+        if isinstance(before, dict) and not asks_for_more(obj, before):
+            found = [one for one in found if one.rule not in _ABOUT_AMOUNTS]
         refused = [one for one in found if one.mode == ENFORCE]
         warned = [one for one in found if one.mode != ENFORCE]
         if refused:

@@ -13,6 +13,7 @@ from shoal.policy.gpu_pods import FRACTION, MEMORY, all_containers, has_devices
 from shoal.policy.kinds import WITH_PODS
 from shoal.policy.object_set import kind_of
 from shoal.policy.pod_templates import GPU, PodTemplateView, gpus_of, pod_templates
+from shoal.policy.rules.gpu_requests import selects_gpu_nodes
 
 VISIBLE: Final = (
     "NVIDIA_VISIBLE_DEVICES, annotations of CDI and mounts of devices would add GPUs that were not allocated"
@@ -182,6 +183,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: train}
 spec:
+  nodeSelector: {nvidia.com/gpu.present: "true"}
   containers: [{name: main, image: "registry.example/train:1.4", securityContext: {privileged: true}}]
 """,
         changes=(Change("privileged: true", "privileged: false"),),
@@ -197,12 +199,18 @@ def privileged_containers(obj: Obj, _: RuleContext) -> Iterator[Advice]:
 
 @check(also={"PrivilegedContainer": "a container is privileged"}, options=CheckOptions(in_files=True))
 def privileged_in_files(obj: Obj, context: RuleContext) -> Iterator[Advice]:
-    """What admission would refuse. DaemonSets, components of nodes and their namespaces usually need the privilege."""
+    """What admission would refuse, of pods that run on nodes with GPUs. DaemonSets, components of nodes and their
+    namespaces usually need the privilege."""
     namespace = str(dig(obj, "metadata", "namespace") or "")
     if kind_of(obj) not in WITH_PODS or namespace.endswith(_NODE_NAMESPACES):
         return
-    if not any(_is_component(template) for template in pod_templates(obj)):
+    templates = pod_templates(obj)
+    if not any(map(_is_component, templates)) and any(map(_is_of_gpu_nodes, templates)):
         yield from privileged_containers(obj, context)
+
+
+def _is_of_gpu_nodes(template: PodTemplateView) -> bool:
+    return has_devices(template) or selects_gpu_nodes(template.spec)
 
 
 @check(

@@ -148,17 +148,23 @@ data:
 )
 def exporter_counters(obj: Obj, _: RuleContext) -> Iterator[Advice]:
     for key, text in string_keys(obj.get("data")).items():
-        if isinstance(text, str) and _is_list(key, text):
+        if isinstance(text, str) and _is_list(text):
             faults = list(_counter_faults(text))
             for what, fix in faults[:_MOST_FAULTS]:
                 yield Advice("InvalidCounters", f"data[{key}]", what, fix)
 
 
-def _is_list(key: str, text: str) -> bool:
-    """Whether lines begin with fields: rules and dashboards name them too."""
+def _is_list(text: str) -> bool:
+    """Whether most lines have a field and a type, at least a misspelled one: rules, dashboards and notes name fields
+    too."""
     lines = [line.strip() for line in text.splitlines()]
-    begun = [line for line in lines if line.startswith(_FIELD) and "," in line]
-    return bool(begun) and (key.endswith(".csv") or key == "metrics" or len(begun) == sum(map(_is_data, lines)))
+    return 2 * sum(map(_is_counter, lines)) > sum(map(_is_data, lines))
+
+
+def _is_counter(line: str) -> bool:
+    field, _, rest = line.partition(",")
+    kind = rest.partition(",")[0].strip()
+    return field.startswith(_FIELD) and (kind in METRIC_TYPES or bool(kind and meant_words(kind, METRIC_TYPES)))
 
 
 def _is_data(line: str) -> bool:

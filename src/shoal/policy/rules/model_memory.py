@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from shoal.data.gpus import PRODUCT_LABEL, read_product
@@ -21,6 +22,8 @@ from shoal.policy.sizing.memory import FRAGMENTATION, RUNTIME_BYTES
 from shoal.units.numbers import whole_of
 
 _MIB, _GB = 2**20, 10**9
+_MOST_PRODUCTS = 1024
+"""Users choose the labels in files, so that a cache of them is bounded."""
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _GPUMEM, _GPUMEM_PERCENT = "nvidia.com/gpumem", "nvidia.com/gpumem-percentage"
 _MEMORY_ANNOTATION, _PARTS_ANNOTATION = "gpu-memory", "gpu-fraction-num-devices"
@@ -116,7 +119,7 @@ def _offered(
         return 0, []
     percent = whole_of(str(limits.get(_GPUMEM_PERCENT, ""))) or 100
     here = f"{path}.resources.limits[{GPU}]"
-    products = list(_products(template, context))
+    products = list(dict.fromkeys(_products(template, context)))
     sizes = [_memory_of(product) for product in products]
     if not all(sizes):
         return gpus, []
@@ -134,8 +137,9 @@ def _products(template: PodTemplateView, context: RuleContext) -> Iterator[str]:
     elif machine is not None and machine.fraction == 1.0:
         yield machine.gpu
     else:
+        wanted = selector.items()
         for node in context.nodes():
-            if PRODUCT_LABEL in node.labels and all(node.labels.get(key) == value for key, value in selector.items()):
+            if PRODUCT_LABEL in node.labels and (not wanted or wanted <= node.labels.items()):
                 yield node.labels[PRODUCT_LABEL]
 
 
@@ -155,6 +159,7 @@ def _of_affinity(template: PodTemplateView) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=_MOST_PRODUCTS)
 def _memory_of(label: str) -> float:
     """0 if it is not known. Some labels name the larger of two sizes that a model is sold with."""
     product = read_product(label)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from shoal.policy.admission.pod_resources import pod_amounts
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
 from shoal.policy.kinds import DEPLOYMENT, JOB, RESOURCE_QUOTA, STATEFUL_SET, WITH_PODS
 from shoal.policy.object_set import key_of, kind_of
+from shoal.policy.pod_counts import pod_requests, pods_at_once
 from shoal.policy.pod_templates import pod_templates
 from shoal.units.errors import UserError
 from shoal.units.quantity import Quantity
@@ -89,22 +89,13 @@ def over_quota(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     quotas = [one for one in context.all(RESOURCE_QUOTA, namespace) if not _has_scopes(one)]
     if not quotas:
         return
-    field, pods = _COUNTS.get(kind_of(obj), ""), _pods(obj)
+    field = _COUNTS.get(kind_of(obj), "")
     for template in pod_templates(obj):
-        requests = _requests(template.spec)
+        requests, pods = pod_requests(template.spec), pods_at_once(obj, template.path) if field else 1
         for quota in quotas:
             yield from _exceeded(quota, template.path, requests)
             if pods > 1:
                 yield from _exceeded_by_all(quota, f"spec.{field}", requests, pods)
-
-
-def _pods(obj: Obj) -> int:
-    """How many are meant to run at the same time, of kinds that say so."""
-    kind = kind_of(obj)
-    count = dig(obj, "spec", _COUNTS[kind]) if kind in _COUNTS else None
-    completions = dig(obj, "spec", "completions") if kind == JOB else None
-    pods = count if isinstance(count, int) else 1
-    return min(pods, completions) if isinstance(completions, int) else pods
 
 
 def _exceeded(quota: Obj, path: str, requests: Mapping[str, Quantity]) -> Iterator[Advice]:
@@ -139,14 +130,6 @@ def _counted(quota: Obj, requests: Mapping[str, Quantity]) -> Iterator[tuple[str
 
 def _name(quota: Obj) -> str:
     return str(dig(quota, "metadata", "name"))
-
-
-def _requests(spec: Obj) -> Mapping[str, Quantity]:
-    try:
-        # A limit without a request is a request.
-        return {**pod_amounts(spec, "limits"), **pod_amounts(spec, "requests")}
-    except (UserError, AttributeError, TypeError):
-        return {}
 
 
 def _quantity(written: Any) -> Quantity | None:

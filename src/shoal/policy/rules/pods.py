@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from shoal.data.mig import RESOURCE_PREFIX, layouts
+from shoal.devices.names import is_accelerator
 from shoal.policy.advice import Advice, Correction, Obj, RuleContext
 from shoal.policy.declarations import Change, CheckOptions, Rule, check
 from shoal.policy.fields import dig, maps, string_keys
@@ -15,7 +16,6 @@ from shoal.policy.kinds import WITH_PODS
 from shoal.policy.pod_templates import GPU, gpus_of, pod_templates
 from shoal.units.near_texts import nearest_name
 
-_GPU_NAMES: Final = frozenset({GPU, "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"})
 _NEAR_GPU: Final = {
     "nvidia.com/gpus": GPU,
     "nvidia.com/GPU": GPU,
@@ -284,7 +284,7 @@ def _names(path: str, amounts: Obj) -> Iterator[Advice]:
 def _misspelled(name: str) -> str:
     """A name of GPUs that this one resembles: another domain with the same last part, or a letter more or less."""
     domain, _, last = name.partition("/")
-    if last == "gpu" and name not in _GPU_NAMES and domain.startswith(("nvid", "nvdi", "nivid", "vnid", "nvida")):
+    if last == "gpu" and not is_accelerator(name) and domain.startswith(("nvid", "nvdi", "nivid", "vnid", "nvida")):
         return GPU
     return ""
 

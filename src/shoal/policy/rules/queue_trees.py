@@ -43,10 +43,9 @@ def cycles(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     if kind not in (KAI_QUEUE, VOLCANO_QUEUE):
         return
     field = "parentQueue" if kind == KAI_QUEUE else "parent"
-    queues = {name: each for each in context.all(kind, "") if isinstance(name := dig(each, "metadata", "name"), str)}
 
     def parent_of(name: str) -> str:
-        parent = dig(queues.get(name), "spec", field)
+        parent = dig(context.find(kind, "", name), "spec", field)
         return parent if isinstance(parent, str) else ""
 
     name = dig(obj, "metadata", "name")
@@ -84,7 +83,7 @@ def quotas(obj: Obj, context: RuleContext) -> Iterator[Advice]:
     if kind_of(obj) != KAI_QUEUE:
         return
     parent = dig(obj, "spec", "parentQueue")
-    above = next((each for each in context.all(KAI_QUEUE, "") if dig(each, "metadata", "name") == parent), None)
+    above = context.find(KAI_QUEUE, "", parent) if isinstance(parent, str) and parent else None
     for resource in _RESOURCES if above is not None else ():
         own, most = _quota(obj, resource), _quota(above, resource)
         if own >= 0 and most >= 0 and own > most:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
 from shoal.policy.advice import Advice, Obj, RuleContext
 from shoal.policy.declarations import Change, Rule, check
 from shoal.policy.fields import dig, maps, string_keys, strings
 from shoal.policy.kinds import DEPLOYMENT, JOB, JOB_SET, TRAINING_JOBS, VOLCANO_JOB, VOLUME_CLAIM
+from shoal.policy.pod_counts import pods_at_once
 from shoal.policy.pod_templates import PodTemplateView, pod_templates
-from shoal.units.numbers import whole_of
 
-_STEP = re.compile(r"[^.\[\]]+")
-_COUNTS = ("replicas", "parallelism")
 _OF_ONE_NODE, _OF_ONE_POD = "ReadWriteOnce", "ReadWriteOncePod"
 _SEVERAL_NODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _HOST = "kubernetes.io/hostname"
@@ -62,7 +58,7 @@ def shared_claims(obj: Obj, context: RuleContext) -> Iterator[Advice]:
         for at, volume in enumerate(maps(template.spec.get("volumes"))):
             name = dig(volume, "persistentVolumeClaim", "claimName")
             if isinstance(name, str):
-                users[name] = users.get(name, 0) + _pods(obj, template.path)
+                users[name] = users.get(name, 0) + pods_at_once(obj, template.path)
                 places.setdefault(name, f"{template.path}.volumes[{at}].persistentVolumeClaim.claimName")
     for name, pods in users.items():
         claim = context.find(VOLUME_CLAIM, namespace, name)
@@ -73,18 +69,6 @@ def shared_claims(obj: Obj, context: RuleContext) -> Iterator[Advice]:
             yield Advice(
                 "ClaimOfOneNode", places[name], what, "use a claim with ReadWriteMany, or one claim for each pod"
             )
-
-
-def _pods(obj: Obj, path: str) -> int:
-    """How many pods of the template run at one time: the product of the counts on the way to it."""
-    count = 1
-    here: Any = obj
-    for step in _STEP.findall(path):
-        here = here[int(step)] if isinstance(here, list) and step.isdigit() else dig(here, step)
-        found = [whole_of(str(dig(here, name))) for name in _COUNTS]
-        for each in found:
-            count *= 1 if each is None else each
-    return count
 
 
 def _is_on_one_node(template: PodTemplateView) -> bool:

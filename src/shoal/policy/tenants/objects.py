@@ -81,7 +81,7 @@ def _renewed(grant: QuotaGrant, team: Team, around: TeamSurroundings) -> QuotaGr
 
 
 def _queue_objects(team: Team, devices: Mapping[str, int], around: TeamSurroundings) -> list[Obj]:
-    return queue_objects(team, devices, other_resources(around.advertised))
+    return queue_objects(team, devices, other_resources(around.advertised, devices))
 
 
 def _rules(team: Team) -> dict[str, str]:

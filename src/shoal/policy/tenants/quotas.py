@@ -1,7 +1,7 @@
 """The quota of a team: for pods as they are created, and for jobs as they are admitted.
 
 Only requests of devices are counted: the API server accepts `limits.nvidia.com/gpu` and never counts it. A name that a
-quota does not have is unlimited, so every other name under which nodes advertise GPUs has the amount 0.
+quota does not have is unlimited, so every other name under which nodes advertise accelerators has the amount 0.
 
 A LimitRange has nothing about GPUs. A default would give every container a GPU; `max` of type Container becomes such a
 default; `max` of type Pod refuses every pod without GPUs, because that pod has no limit.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from shoal.devices.names import DOMAIN
+from shoal.devices.names import is_accelerator
 from shoal.policy.advice import Obj
 from shoal.policy.tenants.labels import QUOTA, labelled
 from shoal.policy.tenants.priorities import PRIORITIES, SYSTEM_CLASSES
@@ -31,15 +31,16 @@ _UNLIMITED, _UNLIMITED_BYTES = "1000000", "8Pi"
 
 
 def device_amounts(team: Team, advertised: Iterable[str], granted: Mapping[str, int]) -> dict[str, int]:
-    """`advertised`: names of GPUs that nodes have. `granted`: amounts that replace those of the team for a time."""
-    others = {name: 0 for name in sorted({SHARED_GPU, *advertised}) if name.startswith(DOMAIN)}
+    """`advertised`: names of what nodes have. `granted`: amounts that replace those of the team for a time."""
+    others = {name: 0 for name in sorted({SHARED_GPU, *advertised}) if is_accelerator(name)}
     return {**others, **team.spec.quota.devices(), **granted}
 
 
-def other_resources(allocatable: Iterable[str]) -> list[str]:
-    """What pods may request beside GPUs, of the names that nodes have; such as network devices and huge pages."""
-    found = {name for name in allocatable if not name.startswith((DOMAIN, *_UNREQUESTED))}
-    return [*_ALWAYS, *sorted(found - {*_ALWAYS})]
+def other_resources(allocatable: Iterable[str], devices: Iterable[str]) -> list[str]:
+    """What pods may request beside the team's devices, of the names that nodes have, such as network devices and huge
+    pages. No accelerator is among them."""
+    found = {name for name in allocatable if not name.startswith(_UNREQUESTED) and not is_accelerator(name)}
+    return [*_ALWAYS, *sorted(found - {*_ALWAYS, *devices})]
 
 
 def hard_items(team: Team, devices: Mapping[str, int], device_classes: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from shoal.client.kind import DEVICE_CLASSES, NAMESPACES, NODES, PODS, Kind
 from shoal.client.port import Api, Select
 from shoal.client.refusals import NotFoundError
 from shoal.client.served_writer import ServedWriter, described
-from shoal.devices.names import DOMAIN
+from shoal.devices.names import is_accelerator
 from shoal.policy.tenants.grants import grant_of, is_over
 from shoal.policy.tenants.labels import MANAGED_BY, MANAGER, QUOTA, SELECTOR, TEAM_LABEL
 from shoal.policy.tenants.objects import TeamSurroundings, shared_objects, team_objects
@@ -66,7 +66,7 @@ class TenantObjects:
             for node in nodes
             for name, amount in ((node.get("status") or {}).get("allocatable") or {}).items()
             # A kubelet lists all sizes of huge pages.
-            if amount != "0" or name.startswith(DOMAIN)
+            if amount != "0" or is_accelerator(name)
         }
         classes = [obj["metadata"]["name"] for obj in await self._listed(DEVICE_CLASSES)]
         meta = {"name": QUOTA, "namespace": team.namespace}
