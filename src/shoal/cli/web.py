@@ -87,19 +87,20 @@ class WebOptions(PrometheusOptions):
 
 
 def certificate_of(certificate: tuple[Path | None, str], key: tuple[Path | None, str]) -> ssl.SSLContext | None:
-    """Both files with the names of their options. Raises UserError for files that are no certificate and its key."""
+    """Both files with the names of their options; new connections get a renewed certificate. Raises UserError for files
+    that are no certificate and its key."""
     if certificate[0] is None and key[0] is None:
         return None
     if certificate[0] is None or key[0] is None:
         missing = certificate[1] if certificate[0] is None else key[1]
         raise UserError("is missing", where=Where(path=missing), fix=f"give {certificate[1]} and {key[1]}")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    from shoal.cli.web_certificates import renewed_context
+
     try:
-        context.load_cert_chain(certificate[0], key[0])
+        return renewed_context(certificate[0], key[0])
     except (OSError, ssl.SSLError) as error:
         what = f"the certificate cannot be read: {error}"
         raise UserError(what, where=Where(file=str(certificate[0]))) from None
-    return context
 
 
 @with_options
