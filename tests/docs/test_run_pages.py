@@ -9,6 +9,7 @@ import pytest
 
 from docs.pages import ROOT
 from shoal.client.clock import WallClock
+from shoal.controllers.alerting.scraped_metrics import ScrapedMetrics
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver
 from shoal.data.permissions import BESIDE_LEASE, ELECTION, EVERY_PART, FACTS, IN_NAMESPACE, PARTS, WITH_CLOUD
 from shoal.devices.agent_series import ALL as AGENT_SERIES
@@ -50,6 +51,10 @@ class _NoQueues:
         return iter(())
 
 
+async def _no_text(_: str) -> str:
+    return ""
+
+
 def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry = Telemetry("1.0", WallClock(), Measured())
     measure_fleet(telemetry.registry, Cluster(), lambda: (), lambda: 0, lambda: 0.0)
@@ -62,6 +67,7 @@ def test_the_page_of_metrics_names_each_once_with_its_type_and_labels() -> None:
     telemetry.follow_prices(CostFigures)
     KaiMetrics(telemetry.registry)
     ObservedWaits(telemetry.registry)
+    ScrapedMetrics((), _no_text, telemetry.registry)
     there = {one.head.name: one.head for one in telemetry.registry.read()}
     rows = [line.split(" | ") for line in METRICS.splitlines() if re.match(r"\| `(\w+)`", line)]
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]

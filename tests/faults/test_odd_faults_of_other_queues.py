@@ -35,7 +35,7 @@ _VOLCANO: Parts = {
     "cache": (lambda discipline: discipline._cache, ("tree",)),
     "known-jobs": (lambda discipline: discipline._cache.known, ("admit", "is_admitted")),
     "discipline": (lambda discipline: discipline.discipline, ("_run", "keep", "next_s")),
-    "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
+    "preferences": (lambda discipline: discipline.discipline._preferences, ("_over",)),
 }
 _KAI: Parts = {
     "admission": (lambda discipline: discipline, ("hear", "round", "steps", "keep", "_onward", "_note", "words_of")),
@@ -43,7 +43,7 @@ _KAI: Parts = {
     "pools": (lambda discipline: discipline._pools, ("translated", "put_pools")),
     "status-writer": (lambda discipline: discipline._status_writer, ("round_done", "_write_groups", "_find_reasons")),
     "discipline": (lambda discipline: discipline.discipline.disciplines[""], ("_run", "_end", "next_s")),
-    "placement": (lambda discipline: discipline._scheduling.placement, ("choose",)),
+    "preferences": (lambda discipline: discipline.discipline.disciplines[""]._placement, ("_over",)),
 }
 _MADE: Mapping[str, tuple[Callable[[Path], AbstractAsyncContextManager[QueuedWork]], Parts]] = {
     "volcano": (VolcanoWork.begun, _VOLCANO),

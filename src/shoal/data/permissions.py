@@ -354,7 +354,8 @@ WITH_CLOUD: dict[str, tuple[str, ...]] = {
 _LOOK = "get,list"
 OBSERVER = (
     *(line.replace(READ, _LOOK, 1) for line in FACTS),
-    f"{_LOOK} limitranges,resourcequotas",
+    f"{_LOOK} limitranges,podtemplates,resourcequotas",
+    f"{_LOOK} capacitybuffers,provisioningrequests @autoscaling.x-k8s.io",
     f"{_LOOK} runtimeclasses @node.k8s.io",
     f"{_LOOK} admissionchecks,clusterqueues,cohorts,localqueues,resourceflavors {_KUEUE}",
     f"{_LOOK} workloadpriorityclasses,workloads {_KUEUE}",

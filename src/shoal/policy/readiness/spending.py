@@ -22,7 +22,7 @@ from shoal.policy.readiness.outcomes import (
 from shoal.policy.readiness.scaling import is_spot
 from shoal.policy.tenants.labels import TEAM_LABEL
 
-_IDLE = ("GPU_UTIL", "GR_ENGINE_ACTIVE")
+_IDLE = ("GPU_UTIL", "GR_ENGINE_ACTIVE", "gpu_utilization")
 _TEAM_LABELS = (TEAM_LABEL, "team")
 
 

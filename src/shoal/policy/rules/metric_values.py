@@ -32,7 +32,7 @@ _NO_RATIOS = frozenset({"sum", "count", "count_values", "group", "changes", "res
 _OVER_TIME = "_over_time"
 _RATIOS_OVER_TIME = frozenset(f"{name}{_OVER_TIME}" for name in ("avg", "min", "max", "quantile", "last"))
 _LONGEST_WINDOW = 12
-_MISTAKEN_LABELS = frozenset({"gpu_index", "gpu_id", "gpu_uuid"})
+_MISTAKEN_LABELS = frozenset({"gpu_index", "gpu_id", "gpu_uuid", "xid"})
 _LONG_LABEL = 8
 _USUAL_LABELS = ("gpu", "UUID", "modelName", "Hostname", "namespace", "pod", "container")
 

@@ -82,8 +82,12 @@ WANTED: dict[str, tuple[str, ...]] = {
     "autoscale/cluster-autoscaler-priority-expander.yaml": ("ConfigMap HighestNumberWins",),
     "autoscale/hpa-llm-gpu-utilization.yaml": (),
     "autoscale/scaledobject-cron-business-hours.yaml": ("ScaledObject MisplacedGroup",),
-    "autoscale/scaledobject-sqs.yaml": (),
-    "monitoring/prometheusrule-gpu-health.yaml": ("PrometheusRule UsedByFree", "PrometheusRule XidIsAGauge"),
+    "autoscale/scaledobject-sqs.yaml": ("ScaledObject TriggerWithoutCredentials",),
+    "monitoring/prometheusrule-gpu-health.yaml": (
+        "PrometheusRule LabelNotInAlert",
+        "PrometheusRule UsedByFree",
+        "PrometheusRule XidIsAGauge",
+    ),
     "monitoring/prometheusrule-gpu-rules.yaml": (),
     "monitoring/prometheusrule-legacy-dcgm-alerts.yaml": (
         *("PrometheusRule OldMetricName",) * 4,
