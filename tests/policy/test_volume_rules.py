@@ -135,6 +135,8 @@ def test_a_privileged_pod_that_selects_nodes_with_gpus_is_named() -> None:
     obj = privileged("Pod", "v1", "team", "train:1", 0)
     obj["spec"]["nodeSelector"] = {"nvidia.com/gpu.present": "true"}
     assert len(list(privileged_in_files(obj, ObjectSet((obj,))))) == 1
+    obj["spec"]["nodeSelector"] = {"cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice"}
+    assert not list(privileged_in_files(obj, ObjectSet((obj,))))
 
 
 def privileged(kind: str, version: str, namespace: str, image: str, gpus: int) -> Obj:

@@ -210,7 +210,13 @@ def privileged_in_files(obj: Obj, context: RuleContext) -> Iterator[Advice]:
 
 
 def _is_of_gpu_nodes(template: PodTemplateView) -> bool:
+    """Nodes with TPUs have none, and their older runtimes need the privilege."""
+    if any(name.startswith(_TPU_NODES) for name in string_keys(template.spec.get("nodeSelector"))):
+        return False
     return has_devices(template) or selects_gpu_nodes(template.spec)
+
+
+_TPU_NODES = "cloud.google.com/gke-tpu-"
 
 
 @check(
