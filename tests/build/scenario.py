@@ -37,7 +37,7 @@ from shoal.engine.pod_identity import NO_IDENTITY, PodIdentity
 from shoal.engine.pod_mix import PodMix
 from shoal.engine.profile import Profile, profile_named
 from shoal.engine.request_classes import RequestClass
-from shoal.engine.scores.rule import NodeScore, StaticScore
+from shoal.engine.scores.rule import NodeScore, RecordScore, StaticScore
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.window import Window
 
@@ -210,6 +210,9 @@ class Scenario:
         rule = score.compiled(cluster, made(wanted))
         assert rule is not None
         values = rule(Window(cluster, rows)).tolist()
+        if isinstance(score, RecordScore) and (of_record := score.of_record(cluster, made(wanted))) is not None:
+            records = zip(cluster.free[rows].tolist(), cluster.total[rows].tolist(), strict=True)
+            assert [of_record(free, total) for free, total in records] == values
         return {cluster.names[row]: value for row, value in zip(rows.tolist(), values, strict=True)}
 
     def static_points(self, score: StaticScore, wanted: AnyAsk) -> dict[str, int]:

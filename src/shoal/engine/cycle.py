@@ -38,21 +38,17 @@ def cycle(
     version = cluster.version
     placement.renew()
     ledger = Ledger(cluster)
-    fresh = cluster.pending.take_fresh()
     try:
         state = CycleState(cluster, placement, ledger, Fitter(placement, ledger, seed), now_s, most=most)
         _withdraw_nominations(state)
         for step in steps:
             if not state.is_cut:
                 step(state)
-        if state.is_cut:
-            cluster.pending.still_fresh(fresh)
-        else:
-            _refuse_pending(state, fresh)
+        if not state.is_cut:
+            _refuse_pending(state, cluster.pending.take_fresh())
     except Exception:
         # The plan is not returned, so its decisions must not stay in the facts.
         ledger.rollback()
-        cluster.pending.still_fresh(fresh)
         raise
     ledger.commit()
     return Plan(now_s, version, tuple(state.intentions), state.is_cut)

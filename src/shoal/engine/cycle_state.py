@@ -32,9 +32,13 @@ class CycleState:
     made_again: int = 0
     """How many of these were made again."""
     kept: frozenset[str] = frozenset()
-    """Gangs that a queue discipline has decided about in this cycle: no later step tries them."""
+    """Gangs that a queue discipline decides about in this cycle: no later step tries them."""
     is_cut: bool = False
     """It was ended by that, with some not yet tried."""
+
+    def keep(self, gangs: frozenset[str]) -> None:
+        """A queue discipline decides about these in this cycle."""
+        self.kept = self.kept | gangs if self.kept else gangs
 
     def is_full(self) -> bool:
         """Whether as many were placed as may be; then the cycle is cut. A nomination that is only made again does not

@@ -129,6 +129,8 @@ class Pending:
             key, new_waiting(charge, priority, turn, has_precedence=has_precedence, who=who, nominated=nominated)
         )
         self._fresh[key] = None
+        if len(self._fresh) > 2 * len(self._pods) + _MOST_STALE:
+            self._fresh = {kept: None for kept in self._fresh if kept in self._pods}
 
     def remove(self, key: str) -> Waiting | None:
         # The heap entry stays and is skipped when its turn comes: removal from the middle of a heap is a scan.
@@ -233,7 +235,3 @@ class Pending:
         fresh = [key for key in self._fresh if key in self._pods]
         self._fresh = {}
         return fresh
-
-    def still_fresh(self, keys: list[str]) -> None:
-        """Nothing was reported for these pods yet."""
-        self._fresh = dict.fromkeys(keys) | self._fresh

@@ -12,11 +12,13 @@ Ties are broken by rank, inside the key itself: no second pass, and no draw that
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import ge
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import LAST_RANK, RANK_BITS, Cluster
 from shoal.engine.facts import fits
@@ -24,7 +26,7 @@ from shoal.engine.filters import NODE_FILTERS
 from shoal.engine.filters.rule import Verdicts
 from shoal.engine.growth import BLOCK, BLOCK_BITS
 from shoal.engine.profile import Profile
-from shoal.engine.scores.rule import NodeRule
+from shoal.engine.scores.rule import NodeRule, RecordRule, RecordScore
 from shoal.engine.suitability import suits
 from shoal.engine.window import Window
 
@@ -47,6 +49,10 @@ _MOST_KEYS_SCANNED: Final = 16_384
 """Up to here one scan over all keys is quicker than folding what changed."""
 
 
+_FEW: Final = 16
+"""Changed rows that are looked at one by one."""
+
+
 class RequestClass:
     """One ask's keys over all nodes."""
 
@@ -60,8 +66,10 @@ class RequestClass:
         "_filters",
         "_folded",
         "_keys",
+        "_need_line",
         "_needs",
         "_profile",
+        "_record_rules",
         "_scores",
         "_static_cursor",
         "_window",
@@ -85,6 +93,8 @@ class RequestClass:
             for rule, weight in ((score.compiled(cluster, ask), weight) for score, weight in profile.node_scores)
             if rule is not None
         ]
+        self._record_rules = None if self._filters else _record_rules(cluster, profile, ask)
+        self._need_line: list[int] = charge.need.tolist()
         self._window = Window(cluster, cluster.all_rows()[:0])
         self._needs: NDArray[np.int64]
         self._base: NDArray[np.int64]
@@ -189,6 +199,10 @@ class RequestClass:
             return
         self._cursor = end
         rows = changes.since(cursor)
+        if rows is not None and len(rows) <= _FEW and self._record_rules is not None:
+            for row in rows.tolist():
+                self._recompute_row(row, self._record_rules)
+            return
         if rows is None or 2 * len(rows) > cluster.rows:
             rows = cluster.all_rows()
         elif len(rows) > _REPEATS_WORTH_SORTING:
@@ -241,6 +255,25 @@ class RequestClass:
             best += blocks << _BLOCK_SHIFT
             self._blocks[blocks] = keys[best]
 
+    def _recompute_row(self, row: int, rules: list[tuple[RecordRule, int]]) -> None:
+        """As `_recompute`, of one row."""
+        cluster, keys, key = self._cluster, self._keys, _INFEASIBLE
+        free = cluster.free[row].tolist()
+        # Its needs may end before the record does.
+        if all(map(ge, free, self._need_line)):
+            total = cluster.total[row].tolist()
+            key = self._base.item(row)
+            for rule, weight in rules:
+                key += (rule(free, total) * weight) << RANK_BITS
+        elif not self._folded or keys.item(row) < _FEASIBLE_ABOVE:
+            keys[row] = key
+            return
+        keys[row] = key
+        if self._folded:
+            block = row >> BLOCK_BITS
+            start = block << BLOCK_BITS
+            self._blocks[block] = keys[start : start + BLOCK].max()
+
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keys of rows that have enough capacity. A row ruled out by its labels stays far below any that is not."""
         window = self._window
@@ -256,3 +289,16 @@ class RequestClass:
             if verdicts is not None:
                 keys[~verdicts] = _INFEASIBLE
         return keys
+
+
+def _record_rules(cluster: Cluster, profile: Profile, ask: Ask) -> list[tuple[RecordRule, int]] | None:
+    """The scores that tell nodes apart for this ask; None if one of them reads more than the records."""
+    found = []
+    for score, weight in profile.node_scores:
+        if not isinstance(score, RecordScore):
+            return None
+        if (rule := score.of_record(cluster, ask)) is not None:
+            found.append((rule, weight))
+        elif score.compiled(cluster, ask) is not None:
+            return None
+    return found

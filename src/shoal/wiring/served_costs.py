@@ -63,8 +63,8 @@ class PriceFigures:
         while True:
             await self._read_budgets()
             self.compute()
-            # Until the first nodes were seen, the next look comes soon.
-            wait = _INTERVAL_S if self.figures.prices else _LEAST_S
+            # Until the first nodes were seen, the next look comes soon. Their prices may be unknown for ever.
+            wait = _INTERVAL_S if self.figures.machines else _LEAST_S
             await asyncio.gather(self._context.clock.sleep(wait), asyncio.sleep(_LEAST_S))
 
     async def _read_budgets(self) -> None:

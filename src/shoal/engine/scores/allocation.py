@@ -8,7 +8,8 @@ nothing count with kube-scheduler's default values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import sqrt
 from typing import Literal
 
 import msgspec
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.scores.rule import BEST, NodeRule, Points
+from shoal.engine.scores.rule import BEST, NodeRule, Points, RecordRule
 from shoal.engine.window import Window
 
 Strategy = Literal["MostAllocated", "LeastAllocated", "RequestedToCapacityRatio"]
@@ -65,6 +66,24 @@ class ResourceAllocationScore(msgspec.Struct, frozen=True):
 
         return points
 
+    def of_record(self, cluster: Cluster, ask: Ask) -> RecordRule | None:
+        if self.strategy == "RequestedToCapacityRatio":
+            return None
+        scored = _scored(cluster, ask, self.resources, _STOOD_IN).lines()
+        is_most = self.strategy == "MostAllocated"
+
+        def points(free: Sequence[int], total: Sequence[int]) -> int:
+            result = weights = 0
+            for column, asked, weight in scored:
+                if (there := total[column]) <= 0:
+                    continue
+                counted = min(there - free[column] + asked, there) if is_most else max(free[column] - asked, 0)
+                result += counted * BEST // there * weight
+                weights += weight
+            return result // max(weights, 1)
+
+        return points
+
     def _per_resource(self) -> Callable[[Points, Points], Points]:
         match self.strategy:
             case "MostAllocated":
@@ -98,6 +117,23 @@ class BalancedAllocation(msgspec.Struct, frozen=True):
 
         return points
 
+    def of_record(self, cluster: Cluster, ask: Ask) -> RecordRule | None:
+        scored = _scored(cluster, ask, self.resources, _PLAIN).lines()
+
+        def points(free: Sequence[int], total: Sequence[int]) -> int:
+            # Floats, summed in the order of numpy.
+            fractions = [
+                min(float(there - free[column] + asked) / float(there), 1.0)
+                for column, asked, _ in scored
+                if (there := total[column]) > 0
+            ]
+            count = max(len(fractions), 1)
+            mean = sum(fractions) / count
+            deviation = sqrt(sum([(each - mean) * (each - mean) for each in fractions]) / count)
+            return int((1.0 - deviation) * BEST)
+
+        return points
+
 
 class _Scored(msgspec.Struct, frozen=True):
     """The resources that count for one ask: their columns, what the ask takes of them, their weights."""
@@ -105,6 +141,9 @@ class _Scored(msgspec.Struct, frozen=True):
     columns: NDArray[np.int64]
     asked: NDArray[np.int64]
     weights: NDArray[np.int64]
+
+    def lines(self) -> list[tuple[int, int, int]]:
+        return list(zip(self.columns.tolist(), self.asked.tolist(), self.weights.tolist(), strict=True))
 
 
 def _scored(cluster: Cluster, ask: Ask, resources: tuple[tuple[str, int], ...], columns_of: dict[str, int]) -> _Scored:

@@ -8,13 +8,15 @@ is the same without, so packing counts what is free instead, up to a number that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
 from shoal.engine import facts
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
-from shoal.engine.scores.rule import NodeRule, Points
+from shoal.engine.scores.rule import NodeRule, Points, RecordRule
 from shoal.engine.window import Window
 
 FINEST = 10_000
@@ -78,25 +80,49 @@ class WeightedBinpack(msgspec.Struct, frozen=True):
     weights: tuple[tuple[str, int], ...]
 
     def compiled(self, cluster: Cluster, ask: Ask) -> NodeRule | None:
-        taken = cluster.charge(ask).taken
-        asked = [(asked_column(cluster, name), weight) for name, weight in self.weights if weight > 0]
-        asked = [(column, weight) for column, weight in asked if column >= 0 and taken[column] > 0]
-        whole = sum(weight for _, weight in asked)
+        asked, whole = self._asked(cluster, ask)
         if not whole:
             return None
 
         def points(window: Window) -> Points:
             result = np.zeros(len(window.rows), np.int64)
             fits = np.ones(len(window.rows), np.bool_)
-            for column, weight in asked:
+            for column, weight, taken in asked:
                 total = window.total[:, column]
-                used = total - window.free[:, column] + taken[column]
+                used = total - window.free[:, column] + taken
                 fits &= (used <= total) | (total == 0)
                 # In floats, once per resource: exact products of bytes and points overflow 64 bits.
                 result += np.where(total > 0, used / np.maximum(total, 1) * (FINEST * weight), 0.0).astype(np.int64)
             return np.where(fits, result // whole, 0)
 
         return points
+
+    def of_record(self, cluster: Cluster, ask: Ask) -> RecordRule | None:
+        asked, whole = self._asked(cluster, ask)
+        if not whole:
+            return None
+
+        def points(free: Sequence[int], total: Sequence[int]) -> int:
+            result = 0
+            for column, weight, taken in asked:
+                if (there := total[column]) <= 0:
+                    continue
+                used = there - free[column] + taken
+                if used > there:
+                    return 0
+                # As numpy divides: both as floats.
+                result += int(float(used) / float(there) * (FINEST * weight))
+            return result // whole
+
+        return points
+
+    def _asked(self, cluster: Cluster, ask: Ask) -> tuple[list[tuple[int, int, int]], int]:
+        """Column, weight and what the pod takes of each resource that counts; the sum of the weights."""
+        taken = cluster.charge(ask).taken
+        columns = [(asked_column(cluster, name), weight) for name, weight in self.weights if weight > 0]
+        asked = [(column, weight, int(taken[column])) for column, weight in columns if column >= 0]
+        asked = [each for each in asked if each[2] > 0]
+        return asked, sum(weight for _, weight, _ in asked)
 
 
 class PerResource(msgspec.Struct, frozen=True):

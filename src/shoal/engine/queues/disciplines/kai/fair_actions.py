@@ -58,12 +58,15 @@ def allocate(cycle: FairshareCycle) -> None:
         if _takes_step(cycle, job, set(), departures) and not renewed.isdisjoint(job.step):
             line.push(job)
         line.changed(job.leaf)
-    line = _line(cycle, ALLOCATE)
-    stuck: set[Charge] = set()
+    # A cycle that its limit has cut is continued by the next one where it ended.
+    left, cycle.unfinished = cycle.unfinished, None
+    line, stuck = left if left is not None and not promised else (_line(cycle, ALLOCATE), set())
     while not cycle.state.is_full() and (job := line.pop()) is not None:
         if _takes_step(cycle, job, stuck, departures) and job.step:
             line.push(job)
         line.changed(job.leaf)
+    if cycle.state.is_cut:
+        cycle.unfinished = line, stuck
 
 
 def _takes_step(cycle: FairshareCycle, job: FairJob, stuck: set[Charge], departures: Departures) -> bool:

@@ -27,6 +27,7 @@ from shoal.engine.queues.disciplines.kai.fair_jobs import FairJob, sum_of
 from shoal.engine.queues.disciplines.kai.fair_queues import Amounts3, FairQueue, QueueNode, is_within
 from shoal.engine.queues.disciplines.kai.node_pools import NodePool, pool_rows
 from shoal.engine.queues.disciplines.kai.pod_amounts import gpu_options
+from shoal.engine.queues.disciplines.kai.queue_order import JobsByQueue
 from shoal.engine.reasons import Code
 
 
@@ -81,14 +82,16 @@ class FairshareCycle:
         self.touched: set[FairJob] = set()
         """Jobs that were given room, or that yielded."""
         self.counts = ActionCounts()
+        self.unfinished: tuple[JobsByQueue[FairJob], set[Charge]] | None = None
+        """What `allocate` has left in line where the limit of a cycle cut it, and the requests that fit nowhere."""
         self.versions: dict[QueueNode, int] = {}
         """Counts the changes of what each queue holds."""
 
     def resume(self, state: CycleState) -> None:
         """Go on in the next cycle: this one ended before all jobs were looked at, and nothing has changed since."""
         self.state = state
+        state.why.update(self.why)
         self._log.clear()
-        self.why.clear()
         self.touched.clear()
 
     # -- limits ------------------------------------------------------------------------------------------------------

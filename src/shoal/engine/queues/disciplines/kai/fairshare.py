@@ -85,7 +85,7 @@ class Fairshare:
 
     def keep(self, state: CycleState) -> None:
         """Keep all gangs in queues of KAI from the steps of others."""
-        state.kept |= frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
+        state.keep(_queued_gangs(state))
 
     def _step(self, action: str) -> Step:
         if action == STALE:
@@ -98,10 +98,10 @@ class Fairshare:
             self.last.resume(state)
         elif not self._is_quiet(state):
             self._quiet = None
-            self._kept = frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)
+            self._kept = _queued_gangs(state)
             self.last = FairshareCycle(state, self.queues, self.settings, self.usage, self.pool)
         self._cut = None
-        state.kept |= self._kept
+        state.keep(self._kept)
 
     def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
         if self._quiet is None and self.last is not None:
@@ -123,3 +123,7 @@ class Fairshare:
         cluster = state.cluster
         waiting = cluster.pending.arrivals, len(cluster.pending)
         return cluster.version, waiting, self.queues, self.settings, self.usage, self.actions, self.pool
+
+
+def _queued_gangs(state: CycleState) -> frozenset[str]:
+    return frozenset(gang.name for gang in state.cluster.gangs if gang.facts and gang.facts.queue)

@@ -10,6 +10,8 @@ The node of an earlier promise comes before all of them (`Fitter`), and domains 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,7 @@ from shoal.engine.domains.soft import Soft
 from shoal.engine.facts import CPU, GPU_MILLI
 from shoal.engine.profile import Profile
 from shoal.engine.scores.preferences import PreferredAffinity
-from shoal.engine.scores.rule import NodeRule, Points, StaticScore
+from shoal.engine.scores.rule import NodeRule, Points, RecordRule, StaticScore
 from shoal.engine.scores.strategies import FINEST
 from shoal.engine.window import Window
 
@@ -81,6 +83,24 @@ class NodeDensity(msgspec.Struct, frozen=True):
                 share = _share_milli(cluster, ask, window.rows)[:, None]
                 result = result + _FAR * ((left >= share) & (left < FULL_MILLI)).any(axis=1)
             return np.asarray(result, np.int64)
+
+        return points
+
+    def of_record(self, _cluster: Cluster, ask: Ask) -> RecordRule | None:
+        if isinstance(ask.devices, PARTS):
+            return None
+        on_devices = ask.devices is not None or bool(ask.claims)
+        column, spread = (GPU_MILLI, self.gpu_spread) if on_devices else (CPU, self.cpu_spread)
+
+        def points(free: Sequence[int], total: Sequence[int]) -> int:
+            there, left = total[column], max(free[column], 0)
+            if there <= 0:
+                result = 0
+            elif spread:
+                result = left * FINEST // there
+            else:
+                result = _FAR // 2 - min(left if on_devices else left >> _FINE_CORES, _FAR // 2 - 1)
+            return result if on_devices or total[GPU_MILLI] > 0 else result + _FAR
 
         return points
 

@@ -49,6 +49,8 @@ class Volcano:
         """What the facts were when the last session ended."""
         self._settled_until_s = 0.0
         self._rests = False
+        self._kept: tuple[VolcanoFacts | None, frozenset[str]] = None, frozenset()
+        """The names of the jobs of these facts."""
 
     @property
     def is_idle(self) -> bool:
@@ -105,7 +107,10 @@ class Volcano:
 
     def keep(self, state: CycleState) -> None:
         """Keep the jobs from the steps of others."""
-        state.kept |= frozenset(self._facts().jobs)
+        facts = self._facts()
+        if self._kept[0] is not facts:
+            self._kept = facts, frozenset(facts.jobs)
+        state.keep(self._kept[1])
 
     def _open(self, state: CycleState) -> None:
         """Read the jobs, if anything may have changed."""

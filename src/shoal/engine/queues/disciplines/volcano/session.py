@@ -53,6 +53,8 @@ class Session(Hooks):
         """Jobs that the session admitted, in order."""
         self.refusals: dict[str, str] = {}
         """Job -> why the session did not start what it lacks."""
+        self.unfinished: object = None
+        """The run of an action that the limit of its cycle has cut."""
         self._log: list[tuple[str, JobState, PodOfJob]] = []
         self.changed_jobs: set[str] = set()
         """Jobs whose pods changed since a reader cleared it."""
@@ -74,9 +76,9 @@ class Session(Hooks):
 
     def resume(self, state: CycleState) -> None:
         """Go on in the next cycle: this one ended before all jobs were looked at, and nothing has changed since."""
+        state.why.update(self.state.why)
         self.state = state
         self._log.clear()
-        self.refusals.clear()
 
     @property
     def now_s(self) -> float:

@@ -25,7 +25,12 @@ NOT_ALLOCATABLE = "queue {} has not enough quota left"
 
 
 def allocate(session: Session) -> None:
-    _Allocation(session).run()
+    """A cycle that its limit has cut is continued by the next one where it ended."""
+    allocation = session.unfinished
+    if not isinstance(allocation, _Allocation) or allocation.enqueued != len(session.enqueued):
+        allocation = _Allocation(session)
+    allocation.run()
+    session.unfinished = allocation if session.state.is_cut else None
 
 
 class _Allocation:
@@ -33,6 +38,8 @@ class _Allocation:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.enqueued = len(session.enqueued)
+        """Jobs that the session had admitted when it began."""
         self._departing = DepartingCapacity(session)
         self._tasks: dict[str, deque[PodOfJob]] = {}
         self._jobs: dict[str, list[tuple[Key, JobState]]] = {}

@@ -38,5 +38,6 @@ def enqueue(session: Session) -> None:
                 continue
         else:
             session.enqueued[job.name] = None
+            session.refusals.pop(job.name, None)
             session.accounts.reserve(job)
         heappush(queues, (session.queue_key(name), name))
