@@ -13,6 +13,4 @@ from shoal.engine.pods import PodAllocation
 
 def lost_work(pods: Iterable[PodAllocation], now_s: float) -> int:
     """Milliseconds since the work was saved times GPU thousandths. A pod of which no start is known loses nothing."""
-    return sum(
-        round(1000 * pod.who.lost_s(now_s)) * max(pod.charge.gpu_milli, 1) for pod in pods if pod.who.since_s
-    )
+    return sum(round(1000 * pod.who.lost_s(now_s)) * max(pod.charge.gpu_milli, 1) for pod in pods if pod.who.since_s)

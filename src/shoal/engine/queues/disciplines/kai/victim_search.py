@@ -246,7 +246,9 @@ class VictimSearch:
         cycle = self._cycle
         now_s = cycle.state.now_s
         loses = {job: lost_work(pods.values(), now_s) for job, pods in before.items()}
-        line = JobsByQueue(before, lambda job: job.order(loses[job]), lambda node, job: queue_key(node, job.step_amounts))
+        line = JobsByQueue(
+            before, lambda job: job.order(loses[job]), lambda node, job: queue_key(node, job.step_amounts)
+        )
         while (job := line.pop()) is not None:
             pods = _returning(job, before[job])
             is_back = pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck)

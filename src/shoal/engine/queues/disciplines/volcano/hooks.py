@@ -54,8 +54,8 @@ class Hooks:
         return (*self._job_ranks(job), job.turn, job.name)
 
     def victim_key(self, job: JobState) -> Key:
-        """Sorts the jobs of a queue: the last is evicted first. Of jobs that are equal by plugins and age that is the one
-        that loses least."""
+        """Sorts the jobs of a queue: the last is evicted first. Of jobs that are equal by plugins and age that is the
+        one that loses least."""
         return (*self._job_ranks(job), -job.loses, job.turn, job.name)
 
     def _job_ranks(self, job: JobState) -> Key:

@@ -90,10 +90,9 @@ def binpack_score(arguments: Mapping[str, Any]) -> WeightedBinpack:
     plain = {name.removeprefix("binpack."): name for name in arguments if not name.startswith(_LISTED)}
     named = {short: name for short, name in plain.items() if short != "weight"}
     named |= {name: f"{_LISTED}.{name}" for name in listed}
-    weights = {short: number(arguments, name, 1) for short, name in named.items()}
-    return WeightedBinpack(
-        tuple((short, int(weight if weight >= 0 else 1)) for short, weight in ({"cpu": 1, "memory": 1} | weights).items())
-    )
+    weights: dict[str, float] = {"cpu": 1, "memory": 1}
+    weights |= {short: number(arguments, name, 1) for short, name in named.items()}
+    return WeightedBinpack(tuple((short, int(weight if weight >= 0 else 1)) for short, weight in weights.items()))
 
 
 def strategy_score(resources: Mapping[str, Any]) -> PerResource:
