@@ -19,7 +19,7 @@ _NODES = "kube_node_status_capacity"
 _CAPACITY = (("nvidia_com_gpu", 8.0), ("cpu", 64.0), ("memory", 1024.0))
 
 
-class Server:
+class ScrapedServer:
     """Is scraped once a minute."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Server:
 @pytest.mark.parametrize("half_life_s", [0.0, 900.0], ids=["without decay", "with decay"])
 def test_use_is_the_decayed_sum_of_each_minute_divided_by_that_of_the_capacity(half_life_s: float) -> None:
     for seed in seeds(3):
-        draw, server = Random(seed), Server()
+        draw, server = Random(seed), ScrapedServer()
         minutes = [{name: float(draw.randint(0, 4)) for name in "ab"} for _ in range(draw.randint(5, 60))]
         size = draw.randint(2, 40)
         for held in minutes:
@@ -66,7 +66,7 @@ def test_use_is_the_decayed_sum_of_each_minute_divided_by_that_of_the_capacity(h
 
 
 def test_two_processes_at_one_time_count_once_and_one_after_the_other_in_full() -> None:
-    server = Server()
+    server = ScrapedServer()
     for minute in range(4):
         server.now_s += _MINUTE_S
         for source in ("old",) if minute == 0 else ("old", "new") if minute < 3 else ("new",):
@@ -82,7 +82,7 @@ WINDOWS = {
 
 @pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
 def test_only_what_was_used_since_the_window_began_counts(window: UsageWindow) -> None:
-    server = Server()
+    server = ScrapedServer()
     for minute in range(1, 9):
         server.now_s += _MINUTE_S
         server.scrape({"before": 8.0} if minute <= 5 else {"after": 8.0})

@@ -80,20 +80,20 @@ def usage_of(answers: Sequence[bytes]) -> Usage:
     }
 
 
-class _Series(msgspec.Struct):
+class _UsageSeries(msgspec.Struct):
     metric: dict[str, str] = {}
     values: list[_Sample] = []
 
 
-class _Data(msgspec.Struct):
-    result: list[_Series]
+class _UsageData(msgspec.Struct):
+    result: list[_UsageSeries]
 
 
-class _Answer(msgspec.Struct):
-    data: _Data
+class _UsageAnswer(msgspec.Struct):
+    data: _UsageData
 
 
-_answers = msgspec.json.Decoder(_Answer)
+_answers = msgspec.json.Decoder(_UsageAnswer)
 
 
 def _values(body: bytes) -> dict[str, float]:
