@@ -1,4 +1,4 @@
-"""What KAI and Volcano do not define themselves works in their queues too, as `shoal decide` and `shoal why` tell it."""
+"""What KAI and Volcano do not define themselves works in their queues, too: `shoal decide` and `shoal why` show it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_of_equal_work_that_yields_which_saved_its_work_and_why_names_it(told: T
 
 
 def half(name: str, **more: Any) -> list[Object]:
-    on = {"on": "n", "status": RUNS} if more.pop("runs", False) else {}
+    on: Object = {"on": "n", "status": RUNS} if more.pop("runs", False) else {}
     devices = {"shoal.dev/devices": "0"} if on else {}
     return of_volcano(name, 0, annotations={"gpu-fraction": "0.5", **devices}, **on, **more)
 

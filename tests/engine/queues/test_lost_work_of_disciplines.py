@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -110,7 +110,7 @@ def test_lost_work_counts_gpus(victims: Victims) -> None:
     [{"priority": 0}, {"created_s": 101.0}],
     ids=["a lower priority", "a newer job"],
 )
-def test_the_rules_come_before_lost_work(victims: Victims, first: dict[str, float]) -> None:
+def test_the_rules_come_before_lost_work(victims: Victims, first: dict[str, Any]) -> None:
     loses = OLD._replace(name="loses", **first)
     saved = OLD._replace(name="saved", saved_s=NOW_S)
     assert victims([saved, loses], 1) == victims([loses, saved], 1) == {"loses"}
