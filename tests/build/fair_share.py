@@ -68,8 +68,11 @@ class FairWorld:
         parts: Sequence[tuple[str, int]] = (),
         succeeded: int = 0,
         stale_since_s: float | None = None,
+        created_s: float | None = None,
+        saved_s: float | None = None,
     ) -> FairWorld:
-        """Its first pods run on these nodes, the others wait; `parts`: (subgroup, minimum), of two pods each."""
+        """Its first pods run on these nodes, the others wait; `parts`: (subgroup, minimum), of two pods each. Without
+        `created_s` each job is newer than those before it."""
         self._jobs += 1
         is_preemptible = priority < 100
         self.intake.apply(
@@ -81,7 +84,7 @@ class FairWorld:
                     priority=priority,
                     is_preemptible=is_preemptible,
                     queue=queue,
-                    created_s=float(self._jobs),
+                    created_s=float(self._jobs) if created_s is None else created_s,
                     succeeded=succeeded,
                     stale_since_s=stale_since_s,
                 )
@@ -91,7 +94,7 @@ class FairWorld:
         ask = Ask(requests=(("cpu", 100), ("memory", 1000)), devices=demand)
         for at in range(pods):
             part = parts[at // 2][0] if parts else ""
-            who = PodIdentity(group=name, part=part, queue=queue, order=at, since_s=since_s)
+            who = PodIdentity(group=name, part=part, queue=queue, order=at, since_s=since_s, saved_s=saved_s)
             if at < len(on):
                 self.intake.apply(PodBound(f"{name}-{at}", ask, on[at], None, priority, who=who))
             else:

@@ -14,6 +14,7 @@ from shoal.client.kind import DEFINITIONS, LEASES, NAMESPACES, PODS, PRIORITY_CL
 from shoal.client.port import Api
 from shoal.client.presence import KAI, Presence
 from shoal.controllers.kai.admission import KaiAdmission
+from shoal.controllers.kai.usage_reader import Ask
 from shoal.controllers.scheduling_loop.disciplines import Disciplines
 from shoal.embedded.apiserver.foreign.definitions import definitions_of, tables
 from shoal.store.watched.cluster import WatchSettings
@@ -51,15 +52,17 @@ class KaiCluster:
         await self.loop.kill()
 
 
-def start_kai(cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False) -> KaiCluster:
-    """`asks_for_kai`: whether KAI itself runs here is looked at."""
-    live, discipline = kai_scheduler(cluster, api, asks_for_kai=asks_for_kai)
+def start_kai(
+    cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False, ask: Ask | None = None
+) -> KaiCluster:
+    """`asks_for_kai`: whether KAI itself runs here is looked at. `ask`: what Prometheus servers say."""
+    live, discipline = kai_scheduler(cluster, api, asks_for_kai=asks_for_kai, ask=ask)
     live.start()
     return KaiCluster(live, discipline)
 
 
 def kai_scheduler(
-    cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False
+    cluster: SmallCluster, api: Api | None = None, *, asks_for_kai: bool = False, ask: Ask | None = None
 ) -> tuple[LiveScheduler, KaiAdmission]:
     """Not started."""
     live = LiveScheduler(cluster, api, WatchSettings(frozenset({"shoal", "kai-scheduler"})))
@@ -67,7 +70,7 @@ def kai_scheduler(
 
     def make(onward: Any) -> KaiAdmission:
         presence = Presence(live.context, KAI) if asks_for_kai else None
-        made.append(KaiAdmission(live.context, live.served, live.loop, onward, presence))
+        made.append(KaiAdmission(live.context, live.served, live.loop, onward, presence, ask))
         live.loop.queue_steps.add(made[0])
         return made[0]
 

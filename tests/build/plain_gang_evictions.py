@@ -24,7 +24,7 @@ from shoal.engine.queues.disciplines.volcano.victim_search import RunningPods
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
-_MOST_DOMAINS = 16
+_MOST_DOMAINS = 8
 _GANG = ("gang",)
 """The bundles hold to the minima of jobs, in place of this plugin."""
 

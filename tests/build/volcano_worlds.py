@@ -97,7 +97,7 @@ class World:
             requirement=more.pop("requirement", TopologyRequirement()),
             priority=priority,
         )
-        of_pods = {key: more.pop(key) for key in ("preempts", "is_preemptible") if key in more}
+        of_pods = {key: more.pop(key) for key in ("preempts", "is_preemptible", "since_s", "saved_s") if key in more}
         namespace = more.pop("namespace", "ns")
         group_name = f"{namespace}/{name}"
         self.intake.apply(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     Queues = tuple[QueueAdmission, WatchedQueues]
 
+_PATIENCE_S = 10.0
 ContextOf = Callable[[str], "Context"]
 """The context of the controller of that name."""
 
@@ -70,7 +71,7 @@ def add_disciplines(
         beside = Presence(own, presence.KAI, choice.own.namespaces.kai)
 
         def kai_admission(onward: Onward) -> KaiAdmission:
-            made = KaiAdmission(own, served, scheduling, onward, beside)
+            made = KaiAdmission(own, served, scheduling, onward, beside, _fetched)
             scheduling.queue_steps.add(made)
             return made
 
@@ -86,6 +87,16 @@ def add_disciplines(
     if moves or budgets is not None or {VOLCANO, KAI, QUEUES} & {*choice.controllers}:
         scheduling.discipline = disciplines
     return queues
+
+
+async def _fetched(address: str) -> str:
+    """Few questions are asked, each in a session of its own."""
+    import aiohttp
+
+    from shoal.client.fetched_text import fetched_text
+
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
+        return await fetched_text(session, address)
 
 
 def _add(

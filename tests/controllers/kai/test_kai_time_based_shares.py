@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from pathlib import Path
 from random import Random
@@ -183,3 +184,67 @@ async def test_a_record_that_is_too_long_to_be_written_is_logged_once(
         await _add_queues(cluster)
         await cluster.pass_time(1000)
         assert sum("too long for an annotation" in one.message for one in caplog.records) == 1
+
+
+class _Prometheus:
+    """Says that queue a used all GPUs all the time, or does not answer."""
+
+    def __init__(self) -> None:
+        self.answers = True
+        self.asked: list[str] = []
+
+    async def ask(self, address: str) -> str:
+        self.asked.append(address)
+        if not self.answers:
+            raise OSError("status 503")
+        labels = {"queue_name": "a"} if "kai_queue_allocated" in address else {}
+        series = [{"metric": labels, "values": [[1, "100"]]}]
+        return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}})
+
+
+async def _told(cluster: SmallCluster) -> list[str]:
+    return [event["reason"] for event in await cluster.events("default") if event["reason"].startswith("Usage")]
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["it answers", "it does not"])
+@virtual
+async def test_what_a_server_says_counts_at_once_and_else_what_was_measured(tmp_path: Path, answers: bool) -> None:
+    config = {**_USAGE["usageDBConfig"], "connectionString": "http://prometheus:9090/"}
+    async with kai_cluster(tmp_path) as cluster:
+        server = _Prometheus()
+        server.answers = answers
+        start_kai(cluster, ask=server.ask)
+        await _add_shard(cluster, usageDBConfig=config, kValue=0.5)
+        await _add_queues(cluster)
+        await _run(cluster, "a", 4)
+        await cluster.pass_time(5)
+        for index in range(4):
+            await add_work(cluster, f"b{index}", "b", priorityClassName="train")
+        await cluster.pass_time(10)
+        assert len(await terminating(cluster)) == (3 if answers else 2), "nothing was measured yet"
+        assert await _told(cluster) == ["UsageRead" if answers else "UsageNotRead"]
+        assert server.asked[0].startswith("http://prometheus:9090/api/v1/query_range?query=sum_over_time")
+
+
+@virtual
+async def test_a_server_that_stops_answering_is_told_once_and_counts_for_its_staleness_period(tmp_path: Path) -> None:
+    config = {**_USAGE["usageDBConfig"], "connectionString": "http://prometheus:9090"}
+    async with kai_cluster(tmp_path) as cluster:
+        server = _Prometheus()
+        kai = start_kai(cluster, ask=server.ask)
+        await _add_shard(cluster, usageDBConfig=config)
+        await _add_queues(cluster)
+        await _run(cluster, "b", 2)
+        discipline = kai.discipline.discipline.disciplines["default"]
+        await cluster.pass_time(70)
+        assert discipline.usage == {"a": (1.0, 1.0, 1.0)}
+        server.answers = False
+        await cluster.pass_time(200)
+        assert discipline.usage == {"a": (1.0, 1.0, 1.0)}
+        await cluster.pass_time(300)
+        assert discipline.usage["b"][0] == pytest.approx(0.5, abs=0.05), "as it was measured"
+        assert "a" not in discipline.usage
+        server.answers = True
+        await cluster.pass_time(70)
+        assert discipline.usage == {"a": (1.0, 1.0, 1.0)}
+        assert await _told(cluster) == ["UsageRead", "UsageNotRead", "UsageRead"]

@@ -15,6 +15,7 @@ from shoal.engine.queues.disciplines.kai.node_preferences import profile_of
 from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard
 from shoal.engine.queues.disciplines.kai.shards import WHOLE_CLUSTER, Shard, Shards, shards_of
 from shoal.engine.queues.disciplines.kai.usage_record import UsageWindow
+from shoal.engine.queues.disciplines.kai.usage_source import ALLOCATED, CAPACITY, UsageSource
 
 
 def read(**spec: Any) -> Shards:
@@ -205,3 +206,35 @@ def test_of_two_shards_with_one_pool_the_first_by_name_decides() -> None:
 def test_the_config_names_the_label_of_node_pools(spec: dict[str, Any], label: str, warnings: int) -> None:
     found = msgspec.convert({"metadata": {"name": "kai-config"}, "spec": spec}, KaiConfig)
     assert (found.pool_label, len(found.warnings)) == (label, warnings)
+
+
+_SERVER = "http://prometheus.monitoring:9090"
+
+
+def test_the_server_that_knows_what_queues_used_is_read_with_its_metrics() -> None:
+    params = {
+        "stalenessPeriod": "10m",
+        "extraParams": {"gpuAllocationMetric": "mine", "memoryCapacityMetric": "sum(all)", "queryResolution": "5m"},
+    }
+    config = {"clientType": "prometheus", "connectionString": _SERVER, "usageParams": params}
+    assert only(usageDBConfig=config).source == UsageSource(
+        _SERVER, ("mine", *ALLOCATED[1:]), (*CAPACITY[:2], "sum(all)"), 300, 600.0
+    )
+    assert only(usageDBConfig={"clientType": "prometheus"}).source is None
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"connectionString": "prometheus:9090"}, "connectionString: is not an HTTP address"),
+        ({"connectionString": "http://me:secret@p"}, "connectionString: contains credentials"),
+        ({"connectionString": _SERVER, "clientType": "promtheus"}, "did you mean"),
+        ({"connectionString": _SERVER, "usageParams": {"windowType": "tumbling"}}, "tumblingWindowStartTime"),
+    ],
+)
+def test_a_server_that_cannot_be_asked_is_told_and_the_use_is_measured(config: dict[str, Any], words: str) -> None:
+    found = read(usageDBConfig={"clientType": "prometheus", **config})
+    (warning,) = found.warnings
+    assert words in warning
+    assert "secret" not in warning
+    assert (found.each[0].source, found.each[0].usage is None) == (None, False)

@@ -12,7 +12,8 @@ from shoal.engine.queues.disciplines.volcano.configuration import (
     VolcanoConfiguration,
     read_configuration,
 )
-from shoal.engine.queues.disciplines.volcano.node_scores import node_order_weights, volcano_profile
+from shoal.engine.queues.disciplines.volcano.node_scores import binpack_score, node_order_weights, volcano_profile
+from shoal.engine.scores.strategies import PerResource
 from shoal.units.errors import UserError, Where
 
 HERE = Where(obj="ConfigMap volcano-system/volcano-scheduler-configmap")
@@ -195,6 +196,35 @@ def test_a_weight_of_zero_is_an_answer_and_an_absent_one_has_its_default() -> No
 
 def test_a_weight_that_is_no_number_counts_as_absent() -> None:
     assert node_order_weights(PluginOption("nodeorder", arguments={"nodeaffinity.weight": "much"}))["nodeaffinity"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "weights"),
+    [
+        ({"binpack.resources": "example.com/a, example.com/b", "binpack.resources.example.com/b": 3}, {"a": 1, "b": 3}),
+        ({"binpack.resources.example.com/a": 3}, {}),
+        ({"binpack.resources": "example.com/a", "binpack.resources.example.com/a": -1, "binpack.cpu": -1}, {"a": 1}),
+    ],
+    ids=["listed without a weight", "a weight of what is not listed", "negative weights"],
+)
+def test_binpack_weighs_the_resources_that_are_listed(arguments: dict[str, Any], weights: dict[str, int]) -> None:
+    found = dict(binpack_score(arguments).weights)
+    assert found == {"cpu": 1, "memory": 1} | {f"example.com/{name}": weight for name, weight in weights.items()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "weight", "resources"),
+    [({}, 10, ["cpu", "memory"]), ({"resourceStrategyFitWeight": 0}, None, []), ({"resources": {"x": {}}}, 10, ["x"])],
+    ids=["nothing set", "a weight of 0", "a resource"],
+)
+def test_strategies_of_resources_have_volcanos_defaults(
+    arguments: dict[str, Any], weight: int | None, resources: list[str]
+) -> None:
+    made = volcano_profile(plugins({"name": "resource-strategy-fit", "arguments": arguments}))
+    found = [(score.strategies, weight) for score, weight in made.node_scores if isinstance(score, PerResource)]
+    assert [([name for name, _, _ in strategies], weight) for strategies, weight in found] == (
+        [] if weight is None else [(resources, weight)]
+    )
 
 
 def test_a_plugin_whose_scores_are_off_does_not_score() -> None:

@@ -16,7 +16,7 @@ from shoal.engine.cycle_state import CycleState
 from shoal.engine.events import BudgetSeen
 from shoal.engine.groups import BudgetFacts, TopologyRequirement
 from shoal.engine.placement import Placement
-from shoal.engine.plan import Intention
+from shoal.engine.plan import Intention, Nominate
 from shoal.engine.queues.disciplines.volcano.actions.gang_evictions import gangpreempt, gangreclaim
 from shoal.engine.queues.disciplines.volcano.configuration import VolcanoConfiguration
 from shoal.engine.queues.disciplines.volcano.discipline import Volcano
@@ -42,7 +42,8 @@ TIERS: Mapping[str, tuple[tuple[Any, ...], ...]] = {
 }
 
 
-def random_world(seed: int, tiers: str) -> World:
+def random_world(seed: int, tiers: str, *, is_unequal: bool = False) -> World:
+    """`is_unequal`: one job waits, and it may leave out some of its pods, which are of different sizes."""
     chance = random.Random(seed)
     size = chance.choice((3, 12, 40))
     names = [f"n{at}" for at in range(size)]
@@ -80,17 +81,21 @@ def random_world(seed: int, tiers: str) -> World:
                 is_preemptible=is_preemptible,
             )
             number += 1
-    for at in range(chance.randint(1, 8)):
+    for at in range(1 if is_unequal else chance.randint(1, 8)):
         pods = [f":{chance.choice((2, 4, 8))}"] * chance.randint(1, 4)
         if chance.random() < 0.2:
             pods.append(f":{chance.choice((1, 2, 4))}")
+        if is_unequal:
+            pods = [f":{chance.choice((1, 2, 4, 8))}" for _ in range(chance.randint(2, 6))]
         near = TopologyRequirement(required="rack", closest=True) if chance.random() < 0.3 else TopologyRequirement()
         made.job(
             f"waits{at}",
             chance.choice(leaves),
             *pods,
             # Where unequal pods can replace each other, more departures can lead to a choice that fits worse.
-            minimum=len(pods) - (len(set(pods)) == 1 and chance.random() < 0.2),
+            minimum=chance.randint(1, len(pods))
+            if is_unequal
+            else len(pods) - (len(set(pods)) == 1 and chance.random() < 0.2),
             priority=chance.randint(1, 4),
             requirement=near,
         )
@@ -134,3 +139,22 @@ def test_the_victims_are_those_of_the_plainest_search(tiers: str, name: str) -> 
         assert found == decided(random_world(seed, tiers), oracle)[0], seed
         evicted += count
     assert evicted, "the worlds have victims"
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+@pytest.mark.parametrize("tiers", TIERS)
+def test_a_job_that_may_leave_out_unequal_pods_is_served_as_by_the_plainest_search_with_no_more_victims(
+    tiers: str, name: str
+) -> None:
+    """It may get fewer of the pods beyond its minimum: then fewer victims go for it."""
+    for seed in seeds(3):
+        action, oracle = ACTIONS[name]
+        world = random_world(seed, tiers, is_unequal=True)
+        claimant = world.cluster.gangs["ns/waits0"].facts
+        assert claimant is not None
+        found, count = decided(world, action)
+        plain, most = decided(random_world(seed, tiers, is_unequal=True), oracle)
+        promised, promised_by_plain = (sum(isinstance(each, Nominate) for each in plan) for plan in (found, plain))
+        assert bool(promised) == bool(promised_by_plain), seed
+        assert count <= most, seed
+        assert promised in (0, promised_by_plain) or claimant.minimum <= promised < promised_by_plain, seed

@@ -219,3 +219,35 @@ def test_minimum_resources_count_classes_of_devices_at_every_ancestor() -> None:
     for name in "ab":
         made.job(name, "leaf", "", claims=claims(2), min_resources={OF_CLASS: 2}, is_enqueued=False, reserves=True)
     assert list(made.run("enqueue").session.enqueued) == ["ns/a"]
+
+
+@pytest.mark.parametrize(("seed", "levels"), cases(4))
+def test_classes_of_devices_are_counted_at_every_ancestor_and_no_more_waits_than_has_to(seed: int, levels: int) -> None:
+    draw = Random(seed)
+    names = [f"q{at}" for at in range(levels + 3)]
+    parents = {name: "" if at == 0 else names[min(draw.randrange(at), levels - 1)] for at, name in enumerate(names)}
+    bounds = {name: draw.randint(0, 4) for name in names if draw.random() < 0.6}
+    queues = [
+        queue(name, parent=parents[name], capability={OF_CLASS: bounds[name]} if name in bounds else {})
+        for name in names
+    ]
+    leaves = sorted(set(names) - set(parents.values()))
+    made, asked = claiming(*queues), {}
+    for at in range(draw.randint(2, 8)):
+        asked[f"j{at}-0"] = draw.choice(leaves), draw.randint(1, 2)
+        made.job(f"j{at}", asked[f"j{at}-0"][0], "", claims=claims(asked[f"j{at}-0"][1]))
+    bound = made.run("allocate").bound
+    used: Counter[str] = Counter()
+    for pod in bound:
+        for name in _path(asked[pod][0], parents):
+            used[name] += asked[pod][1]
+    assert all(used[name] <= most for name, most in bounds.items())
+    left = 4 - sum(asked[pod][1] for pod in bound)
+    for pod in asked.keys() - bound:
+        leaf, count = asked[pod]
+        is_full = any(name in bounds and used[name] + count > bounds[name] for name in _path(leaf, parents))
+        assert is_full or count > left, pod
+
+
+def _path(name: str, parents: Mapping[str, str]) -> list[str]:
+    return [name, *_path(parents[name], parents)] if name else []

@@ -27,6 +27,7 @@ from shoal.controllers.kai.podgrouper import PodGrouper
 from shoal.controllers.kai.queue_cache import QueueCache
 from shoal.controllers.kai.status_writer import KaiStatusWriter
 from shoal.controllers.kai.usage_keeper import UsageKeeper
+from shoal.controllers.kai.usage_reader import Ask
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.cycle_state import CycleState, Step
 from shoal.engine.events import Event, PodArrived, PodBound, PodGone
@@ -51,8 +52,9 @@ class KaiAdmission:
         scheduling: SchedulerState,
         onward: Callable[[Event], None] | None = None,
         presence: Presence | None = None,
+        ask: Ask | None = None,
     ) -> None:
-        """`onward` receives the events that enter the facts."""
+        """`onward` receives the events that enter the facts; `ask` reads what Prometheus servers say of queues."""
         self._scheduling = scheduling
         self._presence = presence
         self._onward = onward or scheduling.intake.apply
@@ -63,7 +65,7 @@ class KaiAdmission:
         self._are_queues_new = True
         self._are_pools_new = False
         self._status_writer = KaiStatusWriter(context, scheduling.cluster, self.discipline)
-        self._usage = UsageKeeper(context, scheduling, self.discipline)
+        self._usage = UsageKeeper(context, scheduling, self.discipline, ask)
         self._warned: tuple[str, ...] = ()
         self._cycles: MeasuredCycles | None = None
         self._cache = QueueCache(context, served, self._queues_changed, self._follow)
@@ -121,7 +123,7 @@ class KaiAdmission:
             group.create_task(self._cache.run())
             group.create_task(self._status_writer.run())
             group.create_task(self._podgrouper.run())
-            group.create_task(self._usage.run())
+            group.create_task(self._usage.run(lambda: self._decides))
             if self._presence is not None:
                 group.create_task(self._presence.run(self._presence_changed))
 

@@ -7,6 +7,9 @@ ends. So only the use of pods that ended after the last write is lost by a crash
 A clock that jumps for less than half a minute changes nothing. What was measured by one that ran ahead for longer is
 dropped when it is set right.
 
+Where a shard names a Prometheus server, what the server says counts instead. The record is kept all the same, for times
+in which the server does not answer.
+
 Rejected: a ConfigMap, which needs a namespace and the permission to write ConfigMaps, and stays when the shard is
 deleted; the status of queues, which KAI's definitions limit to their own fields; the history of Shoal, which is
 optional and on the disk of one machine.
@@ -16,12 +19,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from shoal.api.groups.kai import USAGE_ANNOTATION
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import KAI_SHARDS
 from shoal.client.informer import Informer
 from shoal.client.optimistic_update import OptimisticUpdate
+from shoal.controllers.kai.usage_reader import Ask, UsageReader
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
 from shoal.engine.queues.disciplines.kai.clock_jumps import CONFIRM_S, JUMP_S, ClockJumps
 from shoal.engine.queues.disciplines.kai.fair_queues import QueueTree
@@ -38,7 +43,10 @@ _WRITES_EVERY_S = 300.0
 
 
 class UsageKeeper:
-    def __init__(self, context: Context, scheduling: SchedulerState, discipline: ShardedFairshare) -> None:
+    def __init__(
+        self, context: Context, scheduling: SchedulerState, discipline: ShardedFairshare, ask: Ask | None = None
+    ) -> None:
+        """`ask`: reads what a server of a shard says; without it only what is measured here counts."""
         self._context = context
         self._scheduling = scheduling
         self._discipline = discipline
@@ -53,6 +61,7 @@ class UsageKeeper:
         """Shards whose records cannot be written."""
         self._measured = asyncio.Event()
         self._update = OptimisticUpdate(context.api, context.clock, self._measured.set)
+        self._reader = UsageReader(context, ask, self._answered) if ask is not None else None
 
     def follow(self, shards: Informer) -> None:
         self._shards = shards
@@ -75,6 +84,8 @@ class UsageKeeper:
     def shards_changed(self) -> None:
         """Begin or continue the records of the shards that have one now. Called when the queues changed, too."""
         self._tree = QueueTree(self._discipline.queues)
+        if self._reader is not None:
+            self._reader.put(self._discipline.shards.each)
         before, self._records = self._records, {}
         for shard in self._discipline.shards.each:
             if shard.usage is None:
@@ -111,15 +122,21 @@ class UsageKeeper:
         self._ended.clear()
         self._measured.set()
 
-    async def run(self) -> None:
-        """Writes the records until cancelled."""
+    async def run(self, is_active: Callable[[], bool]) -> None:
+        """Writes the records, and asks servers while it is active, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._write_again())
+            if self._reader is not None:
+                group.create_task(self._reader.run(lambda: self._shards, is_active))
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    async def _write_again(self) -> None:
         while True:
             await self._measured.wait()
             self._measured.clear()
             await self._write()
             await self._context.clock.sleep(_WRITES_EVERY_S)
-
-    # -- inside ------------------------------------------------------------------------------------------------------
 
     @property
     def _every_s(self) -> float:
@@ -144,7 +161,15 @@ class UsageKeeper:
         return True
 
     def _give(self, shard: Shard, record: UsageRecord) -> None:
-        self._discipline.disciplines[shard.name].usage = record.usage()
+        told = self._reader.usage(shard, self._context.clock.seconds()) if self._reader is not None else None
+        self._discipline.disciplines[shard.name].usage = record.usage() if told is None else told
+
+    def _answered(self) -> None:
+        """A server has answered."""
+        for shard in self._discipline.shards.each:
+            if shard.name in self._records:
+                self._give(shard, self._records[shard.name])
+        self._scheduling.wake()
 
     def _kept(self, name: str) -> UsageState | None:
         """The record that an earlier process wrote."""

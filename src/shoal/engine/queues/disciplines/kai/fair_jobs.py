@@ -20,13 +20,14 @@ from shoal.engine.preemption.preemptor import Preemptor, gang_preemptor
 from shoal.engine.queues.disciplines.kai.fair_queues import NOTHING, Amounts3, QueueNode, QueueTree
 from shoal.engine.queues.disciplines.kai.node_pools import NodePool
 from shoal.engine.queues.disciplines.kai.pod_amounts import PodAmounts
+from shoal.engine.queues.disciplines.lost_work import lost_work
 
 BELOW_MINIMUM, AT_MINIMUM, ABOVE_MINIMUM = range(3)
 
 _NEVER = float("inf")
 """Of work whose age is not known and that has not started: it is ordered by the turn in which it arrived."""
 
-JobOrderKey = tuple[int, int, float, float, str]
+JobOrderKey = tuple[int, int, float, int, float, str]
 
 
 @dataclass(slots=True, eq=False)
@@ -121,14 +122,16 @@ class FairJob:
         spare = next((pod for pod in reversed(active) if self._runs_without({*gone, pod})), None)
         return active if spare is None else [spare]
 
-    def order(self) -> JobOrderKey:
-        """Its place in the line of its queue, the lowest first."""
-        return -self.priority, self.phase, self.created_s, self.turn, self.name
+    def order(self, loses: int = 0) -> JobOrderKey:
+        """Its place in the line of its queue, the lowest first. `loses`: the work that is lost if it gets no place."""
+        return -self.priority, self.phase, self.created_s, -loses, self.turn, self.name
 
-    def victim_order(self, *, spares: bool) -> JobOrderKey:
-        """The reverse, for those that yield; `spares`: it gives up a pod above its minimum next."""
+    def victim_order(self, pods: Iterable[str], now_s: float, *, spares: bool) -> JobOrderKey:
+        """The reverse, for those that yield: of jobs that are equal by KAI's rules the one that loses least goes first.
+        `pods`: what it gives up next; `spares`: that is a pod above its minimum."""
         phase = ABOVE_MINIMUM if spares else AT_MINIMUM
-        return self.priority, -phase, -self.created_s, -self.turn, _reversed(self.name)
+        loses = lost_work((self.cluster.pods[pod] for pod in pods), now_s)
+        return self.priority, -phase, -self.created_s, loses, -self.turn, _reversed(self.name)
 
     def _next_pods(self) -> list[str]:
         cluster, gang = self.cluster, self.gang

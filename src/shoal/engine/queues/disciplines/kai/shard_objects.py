@@ -39,10 +39,13 @@ class UsageParams(msgspec.Struct, rename="camel", frozen=True):
     tumbling_window_start_time: str = ""
     cron_string: str = ""
     fetch_interval: str = ""
+    staleness_period: str = ""
+    extra_params: Mapping[str, str] = {}
 
 
 class UsageDbConfig(msgspec.Struct, rename="camel", frozen=True):
     client_type: str = ""
+    connection_string: str = ""
     usage_params: UsageParams | None = None
 
 

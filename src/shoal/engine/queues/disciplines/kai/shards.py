@@ -18,9 +18,11 @@ from shoal.engine.queues.disciplines.kai.fair_cycle import FairshareSettings
 from shoal.engine.queues.disciplines.kai.fairshare import DEFAULT_ACTIONS
 from shoal.engine.queues.disciplines.kai.node_pools import NodePool, NodePools
 from shoal.engine.queues.disciplines.kai.node_preferences import preferences_name
-from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard, ShardAction, ShardPlugin
+from shoal.engine.queues.disciplines.kai.objects import RESOURCES
+from shoal.engine.queues.disciplines.kai.shard_objects import SchedulingShard, ShardAction, ShardPlugin, UsageParams
 from shoal.engine.queues.disciplines.kai.shard_values import ShardValues
 from shoal.engine.queues.disciplines.kai.usage_record import CRON, SLIDING, TUMBLING, WEEK_S, UsageWindow
+from shoal.engine.queues.disciplines.kai.usage_source import ALLOCATED, CAPACITY, UsageSource, address_fault
 from shoal.units.near_texts import meant_words
 
 _ACTIONS: Mapping[str, int] = {ALLOCATE: 500, CONSOLIDATION: 400, RECLAIM: 300, PREEMPT: 200, STALE: 100}
@@ -40,6 +42,8 @@ _ALWAYS_ON = (
 )
 _STALE_GRACE, _MOST_MOVERS = "default-staleness-grace-period", "max-consolidation-preemptees"
 _EVERY_S = 60.0
+_STALE_S = 300.0
+_PROMETHEUS = "prometheus"
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -56,6 +60,8 @@ class Shard(msgspec.Struct, frozen=True):
     usage: UsageWindow | None = None
     """None: fair shares do not depend on time."""
     measures_every_s: float = _EVERY_S
+    source: UsageSource | None = None
+    """The server that knows what queues used; None: only what is measured here counts."""
 
 
 WHOLE_CLUSTER = Shard()
@@ -106,6 +112,7 @@ def _shard(shard: SchedulingShard, values: ShardValues, label: str) -> Shard:
         preferences = preferences_name(
             gpu_spread=node_gpu == "spread", cpu_spread=node_cpu == "spread", shares_spread=shares_spread
         )
+    every_s = _measures_every_s(shard, values)
     return Shard(
         shard.name,
         NodePool(spec.partition_label_value, label),
@@ -113,7 +120,8 @@ def _shard(shard: SchedulingShard, values: ShardValues, label: str) -> Shard:
         _actions(spec.actions, is_spread=is_spread, values=values),
         preferences,
         _usage(shard, values),
-        _measures_every_s(shard, values),
+        every_s,
+        _source(shard, values, every_s),
     )
 
 
@@ -199,6 +207,32 @@ def _usage(shard: SchedulingShard, values: ShardValues) -> UsageWindow | None:
         max(0.0, values.seconds(f"{where}.halfLifePeriod", params.half_life_period, 0.0)),
         values.moment_s(f"{where}.tumblingWindowStartTime", params.tumbling_window_start_time),
         schedule,
+    )
+
+
+def _source(shard: SchedulingShard, values: ShardValues, every_s: float) -> UsageSource | None:
+    """Where the shard names a server. Without one KAI's operator runs one, and Shoal measures."""
+    config = shard.spec.usage_db_config
+    if config is None or not config.connection_string:
+        return None
+    where, params = "usageDBConfig.usageParams", config.usage_params or UsageParams()
+    if not values.chosen("usageDBConfig.clientType", config.client_type, (_PROMETHEUS,)):
+        return None
+    if fault := address_fault(config.connection_string):
+        values.warn("usageDBConfig.connectionString", f"{fault}: the use is measured here")
+        return None
+    if params.window_type == TUMBLING and not params.tumbling_window_start_time:
+        words = "a server is asked about windows of the type tumbling only with one: the use is measured here"
+        values.warn(f"{where}.tumblingWindowStartTime", words)
+        return None
+    extra = params.extra_params
+    resolution_s = values.seconds(f"{where}.extraParams.queryResolution", extra.get("queryResolution", ""), _EVERY_S)
+    return UsageSource(
+        config.connection_string,
+        tuple(extra.get(f"{name}AllocationMetric") or text for name, text in zip(RESOURCES, ALLOCATED, strict=True)),
+        tuple(extra.get(f"{name}CapacityMetric") or text for name, text in zip(RESOURCES, CAPACITY, strict=True)),
+        round(resolution_s) if resolution_s >= 1 else round(_EVERY_S),
+        max(every_s, values.seconds(f"{where}.stalenessPeriod", params.staleness_period, _STALE_S)),
     )
 
 

@@ -27,7 +27,7 @@ _MOST_BUCKETS = 200
 _BUCKETS_PER_HALF_LIFE = 20
 _HALF_LIVES = 20
 """What is older than so many half-lives counts less than a millionth, and is forgotten."""
-_LONGEST_CRON_S = 366 * 86_400.0
+LONGEST_CRON_S = 366 * 86_400.0
 """Of windows that follow a schedule: what is older is forgotten, so that the record stays bounded."""
 _FAR_S = 1 << 40
 Usage = dict[str, tuple[float, ...]]
@@ -168,7 +168,7 @@ class UsageRecord:
     @property
     def _horizon_s(self) -> float:
         # A window that follows a schedule has no other size.
-        size = _LONGEST_CRON_S if self.window.kind == CRON else self.window.size_s
+        size = LONGEST_CRON_S if self.window.kind == CRON else self.window.size_s
         half_life = self.window.half_life_s
         return min(size, _HALF_LIVES * half_life) if half_life > 0 else size
 
@@ -213,7 +213,7 @@ class UsageRecord:
             first = state.window_s if window.first_s is None else window.first_s
             state.window_s = math.floor(first + (now - first) // window.size_s * window.size_s)
         elif window.kind == CRON and window.schedule is not None:
-            begun_s = _last_begin_s(window.schedule, state.window_s, now)
+            begun_s = last_begin_s(window.schedule, state.window_s, now)
             state.window_s = state.window_s if begun_s is None else begun_s
 
     def _begin_s(self, now: int) -> float:
@@ -235,7 +235,7 @@ class UsageRecord:
         return half_life / math.log(2) * decayed / bucket.measured_s
 
 
-def _last_begin_s(schedule: Schedule, after: int, now: int) -> int | None:
+def last_begin_s(schedule: Schedule, after: int, now: int) -> int | None:
     """The last time of the schedule after one time and until another. The search goes back from the later one in steps
     that double, because a schedule only knows what comes next."""
     first = schedule.next(datetime.fromtimestamp(after, UTC))

@@ -49,7 +49,7 @@ class VictimLines:
         self.lines: dict[QueueNode, list[tuple[JobOrderKey, FairJob]]] = {}
         for job in cycle.jobs.values():
             if job.is_preemptible and may_yield(job) and (pods := job.yields()):
-                self.lines.setdefault(job.leaf, []).append((_key(job, pods), job))
+                self.lines.setdefault(job.leaf, []).append((_key(cycle, job, pods), job))
         for line in self.lines.values():
             line.sort(key=_first)
         self._key_of = {job: key for line in self.lines.values() for key, job in line}
@@ -74,7 +74,7 @@ class VictimLines:
         line = self.lines[job.leaf]
         del line[bisect_left(line, self._key_of.pop(job), key=_first)]
         if pods := job.yields():
-            key = self._key_of[job] = _key(job, pods)
+            key = self._key_of[job] = _key(self._cycle, job, pods)
             insort(line, (key, job), key=_first)
 
     def _base_key(self, node: QueueNode) -> QueueKey:
@@ -124,7 +124,7 @@ class VictimSteps:
                 self._take(step)
                 gone = self._gone[job]
                 if pods := self._yields(job, gone):
-                    heappush(self._again.setdefault(leaf, []), (_key(job, pods, len(gone)), job))
+                    heappush(self._again.setdefault(leaf, []), (_key(self._cycle, job, pods, len(gone)), job))
             self._advance(leaf)
             if leaf not in self._heads:
                 self._drop(leaf)
@@ -160,7 +160,7 @@ class VictimSteps:
         for key, job in self._walks[leaf]:
             gone = self._gone.get(job, set())
             if pods := self._yields(job, gone):
-                heappush(again, (_key(job, pods, len(gone)) if gone else key, job))
+                heappush(again, (_key(self._cycle, job, pods, len(gone)) if gone else key, job))
                 break
         if again:
             self._again[leaf] = again
@@ -188,8 +188,8 @@ class VictimSteps:
                 return
 
 
-def _key(job: FairJob, pods: list[str], gone: int = 0) -> JobOrderKey:
-    return job.victim_order(spares=len(pods) < len(job.active) - gone)
+def _key(cycle: FairshareCycle, job: FairJob, pods: list[str], gone: int = 0) -> JobOrderKey:
+    return job.victim_order(pods, cycle.state.now_s, spares=len(pods) < len(job.active) - gone)
 
 
 def _first(item: tuple[JobOrderKey, FairJob]) -> JobOrderKey:

@@ -24,6 +24,7 @@ from shoal.engine.queues.disciplines.kai.kept_devices import keep_devices
 from shoal.engine.queues.disciplines.kai.queue_order import JobsByQueue, queue_key
 from shoal.engine.queues.disciplines.kai.victim_line import MayYield, VictimLines, VictimStep
 from shoal.engine.queues.disciplines.kai.victim_walk import VictimWalk
+from shoal.engine.queues.disciplines.lost_work import lost_work
 
 _MOST_FROM_SCRATCH = 6
 """A claimant of more pods is placed pod by pod, and only the outcome as a whole."""
@@ -243,7 +244,11 @@ class VictimSearch:
 
     def _restore_in_order(self, before: Mapping[FairJob, dict[str, PodAllocation]], stuck: set[Charge]) -> None:
         cycle = self._cycle
-        line = JobsByQueue(before, FairJob.order, lambda node, job: queue_key(node, job.step_amounts))
+        now_s = cycle.state.now_s
+        loses = {job: lost_work(pods.values(), now_s) for job, pods in before.items()}
+        line = JobsByQueue(
+            before, lambda job: job.order(loses[job]), lambda node, job: queue_key(node, job.step_amounts)
+        )
         while (job := line.pop()) is not None:
             pods = _returning(job, before[job])
             is_back = pods and self._back(job, {pod: before[job][pod] for pod in pods}, stuck)

@@ -51,7 +51,15 @@ class Hooks:
 
     def job_key(self, job: JobState) -> Key:
         """Sorts the jobs of a queue: the first is tried first."""
-        return (*[plugin.job_order(job) for plugin in self.having("JobOrder")], job.facts.created_s, job.turn, job.name)
+        return (*self._job_ranks(job), job.turn, job.name)
+
+    def victim_key(self, job: JobState) -> Key:
+        """Sorts the jobs of a queue: the last is evicted first. Of jobs that are equal by plugins and age that is the
+        one that loses least."""
+        return (*self._job_ranks(job), -job.loses, job.turn, job.name)
+
+    def _job_ranks(self, job: JobState) -> Key:
+        return (*[plugin.job_order(job) for plugin in self.having("JobOrder")], job.facts.created_s)
 
     def queue_key(self, name: str) -> Key:
         """Sorts queues: the first is served first."""
@@ -71,7 +79,7 @@ class Hooks:
             return list(victims)
         jobs = {pod.job: self.jobs[pod.job] for pod in victims}
         queues = {job.queue for job in jobs.values()}
-        job_rank = _ranks(jobs, lambda name: self.job_key(jobs[name]))
+        job_rank = _ranks(jobs, lambda name: self.victim_key(jobs[name]))
         queue_rank = _ranks(queues, self.queue_key)
         pods = {pod.key: pod for pod in victims}
         task_rank = _ranks(pods, lambda key: self.task_key(pods[key]))

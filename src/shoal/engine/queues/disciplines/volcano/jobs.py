@@ -71,11 +71,13 @@ class JobState:
         "best_effort",
         "facts",
         "gang",
+        "lost_work",
         "minimum",
         "occupied",
         "pending",
         "pipelined",
         "priority",
+        "ran",
         "ready",
         "roles",
         "total",
@@ -102,6 +104,10 @@ class JobState:
         self.allocated: dict[str, float] = {}
         self.total = 0
         """Pods in any state."""
+        self.ran = 0
+        """Pods that were ready when the session opened."""
+        self.lost_work = 0
+        """What is lost if they all are stopped."""
 
     def add_ready(self, pod: PodOfJob) -> None:
         self.ready[pod.key] = pod
@@ -163,6 +169,12 @@ class JobState:
         if found < self.minimum:
             return False
         return not self.roles or self.has_roles(self.occupied + Counter(pod.role for pod in self.pipelined.values()))
+
+    @property
+    def loses(self) -> float:
+        """The work that is lost with what the job gives up next: a pod above its minimum, or all of it. Counted on the
+        pods with which the session began, so that trials do not change the order of victims."""
+        return self.lost_work / self.ran if len(self.ready) > self.minimum and self.ran else self.lost_work
 
     @property
     def is_starving(self) -> bool:

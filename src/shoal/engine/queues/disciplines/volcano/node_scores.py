@@ -31,6 +31,11 @@ _NODE_ORDER: Mapping[str, int] = {
 }
 """The default weights of nodeorder. Its weight for images (1) has no effect: which images a node has is not known."""
 
+_STRATEGY_WEIGHT = 10
+"""The default weight of resource-strategy-fit."""
+_LEAST_ALLOCATED: Mapping[str, Any] = {name: {"type": "LeastAllocated", "weight": 1} for name in ("cpu", "memory")}
+_LISTED = "binpack.resources"
+
 
 def volcano_profile(configuration: VolcanoConfiguration) -> Profile:
     static: list[tuple[StaticScore, int]] = []
@@ -57,8 +62,9 @@ def volcano_profile(configuration: VolcanoConfiguration) -> Profile:
             scores.append((binpack_score(arguments), int(weight)))
         elif option.name == "resource-strategy-fit":
             resources = option.arguments.get("resources")
-            score = strategy_score(resources if isinstance(resources, Mapping) else {})
-            scores.append((score, int(number(option.arguments, "resourceStrategyFitWeight", 1))))
+            score = strategy_score(resources if isinstance(resources, Mapping) and resources else _LEAST_ALLOCATED)
+            weight = number(option.arguments, "resourceStrategyFitWeight", _STRATEGY_WEIGHT)
+            scores.append((score, int(weight if weight >= 0 else _STRATEGY_WEIGHT)))
     return Profile(
         "Volcano",
         tuple((score, weight) for score, weight in static if weight),
@@ -78,12 +84,15 @@ def node_order_weights(option: PluginOption) -> dict[str, int]:
 
 
 def binpack_score(arguments: Mapping[str, Any]) -> WeightedBinpack:
-    """Cores and memory weigh 1 unless an argument says otherwise; other resources count only if they are named."""
-    plain = {name.removeprefix("binpack.").removeprefix("resources."): name for name in arguments}
-    weighed = {"cpu": 1, "memory": 1} | {
-        short: int(number(arguments, name, 1)) for short, name in plain.items() if short not in ("weight", "resources")
-    }
-    return WeightedBinpack(tuple(weighed.items()))
+    """Cores and memory weigh 1 unless an argument says otherwise. Other resources count only if `binpack.resources`
+    lists them; they weigh 1 too, unless they have a weight of their own."""
+    listed = [name for part in str(arguments.get(_LISTED) or "").split(",") if (name := part.strip())]
+    plain = {name.removeprefix("binpack."): name for name in arguments if not name.startswith(_LISTED)}
+    named = {short: name for short, name in plain.items() if short != "weight"}
+    named |= {name: f"{_LISTED}.{name}" for name in listed}
+    weights: dict[str, float] = {"cpu": 1, "memory": 1}
+    weights |= {short: number(arguments, name, 1) for short, name in named.items()}
+    return WeightedBinpack(tuple((short, int(weight if weight >= 0 else 1)) for short, weight in weights.items()))
 
 
 def strategy_score(resources: Mapping[str, Any]) -> PerResource:

@@ -58,7 +58,7 @@ class Session(Hooks):
         self._log: list[tuple[str, JobState, PodOfJob]] = []
         self.changed_jobs: set[str] = set()
         """Jobs whose pods changed since a reader cleared it."""
-        reader = SessionFacts(self.cluster, self.forest.protected)
+        reader = SessionFacts(self.cluster, state.now_s, self.forest.protected)
         for name, job_facts in facts.jobs.items():
             gang = self.cluster.gangs.find(name)
             if gang is not None:

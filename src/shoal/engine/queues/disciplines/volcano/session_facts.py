@@ -12,6 +12,7 @@ from shoal.engine.device_demand import MigTiles
 from shoal.engine.dra.requests import ClaimAsk, ClaimRef
 from shoal.engine.facts import GPU_MILLI
 from shoal.engine.pods import PodAllocation, PodState, Waiting
+from shoal.engine.queues.disciplines.lost_work import lost_work
 from shoal.engine.queues.disciplines.volcano.amounts import GPU, Figures, is_nothing
 from shoal.engine.queues.disciplines.volcano.jobs import JobState, PodOfJob
 
@@ -22,9 +23,10 @@ DEVICE_CLASS = "deviceclass/"
 class SessionFacts:
     """The reader of one session; requests of equal pods are one object."""
 
-    def __init__(self, cluster: Cluster, protected: Container[str] = ()) -> None:
+    def __init__(self, cluster: Cluster, now_s: float, protected: Container[str] = ()) -> None:
         """`protected`: queues of which no pod is evicted."""
         self._cluster = cluster
+        self._now_s = now_s
         self._protected = protected
         self._amounts: dict[Charge, Figures] = {}
         self.pods: dict[str, PodOfJob] = {}
@@ -37,8 +39,11 @@ class SessionFacts:
         for key in job.gang.running:
             job.total += 1
             if key not in cluster.terminating:
-                pod = self.pods[key] = self._running(job.name, key, cluster.pods[key], yields=yields)
+                allocation = cluster.pods[key]
+                pod = self.pods[key] = self._running(job.name, key, allocation, yields=yields)
                 job.add_ready(pod)
+                job.ran += 1
+                job.lost_work += lost_work((allocation,), self._now_s)
         for key in job.gang.waiting:
             job.total += 1
             pod = self.pods[key] = self._waiting(job.name, key, cluster.pending[key], yields=yields, preempts=preempts)

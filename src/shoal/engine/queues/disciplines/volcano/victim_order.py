@@ -38,7 +38,7 @@ class VictimOrder:
             )
             if pods:
                 self._pods[job.name] = list(pods)
-                key = self._keys[job.name] = session.job_key(job)
+                key = self._keys[job.name] = session.victim_key(job)
                 self._lines.setdefault(job.queue, []).append(key)
                 self._note_surplus(job)
         for line in self._lines.values():
@@ -81,7 +81,7 @@ class VictimOrder:
             if before is not None:
                 del line[bisect_left(line, before)]
             if any(pod.key in job.ready for pod in self._pods[name]):
-                key = self._keys[name] = session.job_key(job)
+                key = self._keys[name] = session.victim_key(job)
                 insort(line, key)
             self._note_surplus(job)
         changed.clear()

@@ -30,7 +30,8 @@ from shoal.engine.queues.disciplines.volcano.victim_search import RunningPods
 from shoal.engine.reasons import Code
 
 MOST_DOMAINS, TAKES_WHOLE = "maxDomains", "allowWholeBundle"
-_MOST_DOMAINS = 16
+_MOST_DOMAINS = 8
+"""Where nothing else is set, or what is set is not above 0."""
 
 
 def gangpreempt(session: Session) -> None:
@@ -63,7 +64,8 @@ class _GangEvictions:
         self._stuck: set[Hashable] = set()
         """What new jobs lacked that found no room; valid until something is freed."""
         arguments = session.configuration.arguments.get(action, {})
-        self._most_domains = max(int(number(arguments, MOST_DOMAINS, _MOST_DOMAINS)), 1)
+        most = int(number(arguments, MOST_DOMAINS, _MOST_DOMAINS))
+        self._most_domains = most if most > 0 else _MOST_DOMAINS
         self._takes_whole = arguments.get(TAKES_WHOLE, True) not in (False, "false")
 
     def run(self, starving: Sequence[JobState]) -> None:
