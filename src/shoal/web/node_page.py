@@ -117,7 +117,7 @@ class NodePage:
                     TableCell(f"{one.gpu}"),
                     TableCell(f"{one.number}", style="fault" if xid.marks_unhealthy() else "waits"),
                     TableCell(xid.meaning),
-                    TableCell(", ".join(pods), _pod_address(pods[0]) if len(pods) == 1 else ""),
+                    TableCell(", ".join(pods)),
                     TableCell(xid.advice),
                 ]
             )
