@@ -85,7 +85,7 @@ class NodeRecords(msgspec.Struct, frozen=True):
 def xid_changes(devices: Sequence[str], times_ms: NDArray[np.int64], values: NDArray[np.float32]) -> list[XidChange]:
     """`values`: a row for each device, a column for each time."""
     found = []
-    for row in np.flatnonzero(np.nan_to_num(values).any(axis=1)).tolist():
+    for row in np.flatnonzero((values > 0).any(axis=1)).tolist():
         known = np.flatnonzero(~np.isnan(values[row]))
         numbers = values[row, known].astype(np.int64)
         times = times_ms[known].tolist()
