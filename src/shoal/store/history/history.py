@@ -74,7 +74,7 @@ class UsageHistory:
         if until is None:
             found.append("nothing was recorded yet")
         if since is not None and since > start_ms:
-            found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
+            found.append(f"the history begins at {rfc3339(since)}: what was held or free before is unknown")
         if until is not None and now_ms - until > _STALE_MS:
             found.append(f"nothing was recorded after {rfc3339(until)}")
         return [*found, *self.measured.notes()]
