@@ -94,7 +94,7 @@ def test_who_holds_and_who_waits_is_told_on_request(command: Command) -> None:
 
 def test_the_document_is_the_tree(command: Command) -> None:
     document = command.json(*teams())
-    assert list(document) == ["roots", "astray", "missing"]
+    assert list(document) == ["roots", "astray", "missing", "waits", "preempted"]
     (fleet,) = document["roots"]
     assert (fleet["kind"], fleet["name"]) == ("cohort", "fleet")
     assert [child["name"] for child in fleet["children"]] == ["a", "b"]

@@ -24,6 +24,8 @@ from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Wait
 from shoal.policy.alert_states import RuleAlert
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
+from shoal.store.history.sample_blocks import METRICS
+from shoal.store.history.samples import DeviceSample
 from shoal.store.history.team_budgets import BudgetedNamespace
 from shoal.units.calendar_windows import HOUR_MS
 from shoal.units.errors import UserError
@@ -112,6 +114,30 @@ async def test_budgets_of_teams_are_on_the_page_of_those_who_see_all_namespaces(
     shown = [line.subject for line in (await history.costs(question, None)).budgets]
     assert shown == ["team red", "namespace lab", "namespace vault", "team blue"]
     assert [line.subject for line in (await history.costs(question, frozenset({"lab"}))).budgets] == ["namespace lab"]
+
+
+async def test_a_node_has_its_xid_errors_and_names_the_holders_of_the_viewer_alone(folder: Path) -> None:
+    written = open_history(folder / "history")
+    for minute, number in ((0, 0), (5, 79), (10, 79)):
+        values = [number if one == "xid" else None for one in METRICS]
+        written.samples.add(START + 5 * HOUR_MS + minute * 60_000, [DeviceSample("g5", values)])
+    written.samples.compact(START + 10 * HOUR_MS)
+    written.close()
+    history = recorded(folder)
+    assert set(await history.node_namespaces("p")) == {"lab", "vault"}
+    assert not await history.node_namespaces("other")
+    everything = await history.node("p", (), None)
+    (xid,) = everything.past.xids
+    assert (xid.gpu, xid.number, xid.at_ms, xid.pods) == (5, 79, START + 5 * HOUR_MS + 5 * 60_000, ["vault/blue-0"])
+    assert [(one.pod, list(one.gpus)) for one in everything.past.former] == [
+        ("vault/blue-0", ["4-7"]),
+        ("lab/red-0", ["0-3"]),
+    ]
+    assert any("the history begins at" in note for note in everything.notes)
+    mine = await history.node("p", (), frozenset({"lab"}))
+    assert (mine.past.unnamed, mine.past.unnamed_gpu_hours) == (1, 8.0)
+    assert mine.past.xids[0].unnamed == 1
+    assert "blue" not in msgspec.json.encode(mine).decode()
 
 
 async def test_timelines_have_the_gangs_of_the_viewer(folder: Path) -> None:

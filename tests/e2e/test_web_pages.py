@@ -6,12 +6,16 @@ Pictures are written to the folder that SHOAL_SCREENSHOTS names.
 from __future__ import annotations
 
 import asyncio
+import csv
 import os
 import re
+import shlex
 import subprocess
 import tarfile
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -21,6 +25,7 @@ from build.free_ports import free_port
 from build.plain_client import PlainClient, client_of
 from build.web_sites import StateFacts
 from build.web_sites import served as site_of
+from shoal.cli.main import main
 from shoal.web.viewer import Viewer
 
 pytestmark = [pytest.mark.external("chromium"), pytest.mark.slow]
@@ -135,6 +140,20 @@ async def test_every_page_opens_at_three_widths_without_an_error_of_the_console(
                 faults = [fault for fault in tab.faults if not (name == "missing" and "404" in fault)]
                 assert faults == [], (name, width)
                 tab.faults.clear()
+
+
+def test_the_command_beside_a_table_prints_its_rows(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    for path, key in (("/capacity", "groups"), ("/node/p5-48xlarge-1", "gpus"), ("/", "nodes")):
+        with urlopen(f"{served.url}{path}") as answer:  # noqa: S310 - the address of this test
+            text = answer.read().decode()
+        commands = [unescape(one) for one in re.findall(r'data-copy="([^"]*)"', text)]
+        command = next(one for one in commands if f"#{key}" in one or key == "nodes")
+        with urlopen(f"{served.url}{path}?csv={key}") as answer:  # noqa: S310 - the same
+            first = [row[0] for row in csv.reader(answer.read().decode().splitlines())][1:]
+        assert main(shlex.split(command)[1:]) == 0
+        printed = capsys.readouterr().out.splitlines()
+        assert all(any(line.split()[:1] == [name] for line in printed) for name in first if name), command
+        assert len(printed) > len(first)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from shoal.units.calendar_windows import HOUR_MS
 from shoal.units.errors import UserError
 from shoal.web.cost_page import CostPage
 from shoal.web.history_answers import CostQuestion
+from shoal.web.ports import PageCommands
 
 START = 1_793_232_000_000
 QUESTION = CostQuestion("team", "7d")
@@ -44,7 +45,7 @@ def recorded(folder: Path, prices: str) -> RecordedHistory:
 async def page_of(folder: Path, *, lists_nodes: bool) -> tuple[str, Decimal]:
     prices = "machines: [{instanceType: box, perHour: 8}]\nbudgets: [{team: red, perMonth: 100, enforce: spent}]\n"
     answer = await recorded(folder, prices).costs(QUESTION, None)
-    page = CostPage(str, ()).page(QUESTION, answer, lists_nodes=lists_nodes)
+    page = CostPage(PageCommands()).page(QUESTION, answer, lists_nodes=lists_nodes)
     return " ".join(str(part) for part in page.parts.values()), answer.total
 
 

@@ -4,97 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection
-from decimal import Decimal
 
 import aiohttp
 import msgspec
 import pytest
 
 from build.dashboard_facts import node, pod
+from build.web_histories import KnownAlerts, KnownHistories
 from build.web_sites import KnownReports, StateFacts, served
-from shoal.cost.budgets import BudgetLine
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Holder, Holding, Machine, Records, Wait
-from shoal.cost.report import GroupTotal
 from shoal.engine.from_api.queues.wait_slo import wait_slo_of
 from shoal.policy.alert_rules import ALERTS as RULES
-from shoal.units.calendar_windows import TimeWindow
-from shoal.units.errors import UserError
-from shoal.views.active_alerts import ActiveAlert, AlertsAnswer
+from shoal.views.active_alerts import ActiveAlert
 from shoal.views.dashboard.facts import PreemptionFacts, QueueFacts, QuotaFacts, WorkloadFacts
-from shoal.views.job_history import JobSubject, PodAttempt
 from shoal.views.queue_diff import Comparison, Fate, Halt, QueueChange
 from shoal.views.scale_plan import PoolView
-from shoal.views.timelines import GangTimeline, PodUse, Stretch
 from shoal.views.what_if import PodChange, Proposal, WhatIfAnswer
 from shoal.web.further_pages import FurtherSources
-from shoal.web.history_answers import CostAnswer, CostQuestion, JobHistory, TimelineAnswer
-from shoal.web.permitted_history import Namespaces, permitted_records, permitted_waits
+from shoal.web.history_answers import CostQuestion
+from shoal.web.permitted_history import permitted_records, permitted_waits
 from shoal.web.tile_markup import heat_class
 from shoal.web.viewer import OTHERS, Viewer
 
+LONGER = "longer than the SLO: quotas are too small or GPUs are fragmented"
 ODD = '<img src=x onerror="alert(1)">'
-PATHS = ("/cost", "/cost?by=queue&window=7d", "/timelines", "/capacity", "/alerts", "/what-if", "/what-if?nodes=1xp5")
+PATHS = (
+    *("/node/n-0", "/cost", "/cost?by=queue&window=7d", "/timelines", "/capacity", "/alerts", "/what-if"),
+    "/what-if?nodes=1xp5",
+)
 VIEWERS = {
     "of-admin": Viewer(),
     "of-tenant": Viewer(frozenset({"vision"})),
     "of-team": Viewer(frozenset({"vision"}), lists_nodes=False, lists_queues=False),
 }
 ROUTES = {"of": "gold|h100|nvidia.com/gpu", "quota": "16"}
-
-
-class KnownHistories:
-    """`Histories` whose answers a test knows."""
-
-    def __init__(self, name: str = "vision", fault: str = "") -> None:
-        self.name, self.fault = name, fault
-        self.asked: list[tuple[object, Namespaces]] = []
-
-    async def namespaces(self, window: str) -> Collection[str]:
-        return {"vision", "hidden"}
-
-    async def timeline_namespaces(self, window: str) -> Collection[str]:
-        return {"vision", "hidden"}
-
-    async def job(self, subject: JobSubject) -> JobHistory:
-        if self.fault:
-            raise UserError(self.fault)
-        attempt = PodAttempt(
-            f"{self.name}-0", "main", 0, 60_000, ["NoDeviceFits"], "n-0", ["GPU-a"], 60_000, 90_000, 120_000
-        )
-        return JobHistory([attempt], 3, ["the history begins late"])
-
-    async def temperatures(self) -> dict[str, float]:
-        return {"a": 51.0, "b-part": 90.0}
-
-    async def costs(self, question: CostQuestion, seen: Namespaces) -> CostAnswer:
-        self.asked.append((question, seen))
-        if self.fault:
-            raise UserError(self.fault, fix="write it in the price file for node n-0")
-        hours = Decimal(10)
-        classes = {"allocated-active": Decimal(30), "allocated-idle": Decimal(10)}
-        named = GroupTotal(self.name, hours, Decimal(40), classes)
-        free = GroupTotal("", Decimal(0), Decimal("60.50"), {"unallocated": Decimal("60.50")})
-        budget = BudgetLine(f"team {self.name}", Decimal(50), Decimal(40), Decimal(60), "at risk")
-        return CostAnswer([named, free], "EUR", 0, 3_600_000, [budget], ["the history begins late"])
-
-    async def timelines(self, window: str, seen: Namespaces) -> TimelineAnswer:
-        self.asked.append((window, seen))
-        stretches = [Stretch("waits", 0, 600_000), Stretch("runs", 600_000, 3_600_000)]
-        line = GangTimeline(
-            f"vision/{self.name}", "gang", "vision", "main", 2, 16, 600_000, 3_000_000, stretches, is_open=True
-        )
-        use = PodUse(f"vision/{self.name}-0", "vision", "n-0", [None, 30.0, 55.0, 90.0, 99.0])
-        return TimelineAnswer(TimeWindow(0, 3_600_000), [line], 7, [use], 1, [0, 1, 2, 3, 4, 5])
-
-
-class KnownAlerts:
-    def __init__(self, *alerts: ActiveAlert, fault: str = "") -> None:
-        self.answer = AlertsAnswer("http://prometheus:9090", alerts, fault)
-
-    async def active(self) -> AlertsAnswer:
-        return self.answer
 
 
 ALERTS = (
@@ -243,6 +187,29 @@ def test_a_temperature_is_red_where_its_alert_begins(degrees: float | None, styl
     assert next(one.expression for one in RULES if one.name == "GPUHighTemperature").endswith("> 85")
 
 
+async def test_the_page_of_a_node_has_its_xid_errors_and_who_held_its_gpus_before() -> None:
+    further = sources()
+    async with served(cluster(), reports(), VIEWERS, further) as (url, client):
+        found = await text_of(client, f"{url}/node/n-0", "of-tenant")
+        for words in ("GPU has fallen off the bus", "the history begins late", "The newest 1 of 7 pods are shown."):
+            assert words in found
+        xids = await text_of(client, f"{url}/node/n-0", "of-tenant", csv="xids")
+        assert xids.splitlines()[1].startswith(
+            f'"1970-01-01T00:30:00Z","3","79","GPU has fallen off the bus","vision/vision-0, {OTHERS}"'
+        )
+        former = (await text_of(client, f"{url}/node/n-0", "of-tenant", csv="former")).splitlines()
+        times = '"1970-01-01T00:00:00Z","1970-01-01T01:00:00Z"'
+        assert former[1] == f'"vision/vision-0","0-3",{times},"4.00","ring","preempted"'
+        assert former[2] == f'"{OTHERS}: 2 pods","","","","1.50","",""'
+    assert isinstance(further.histories, KnownHistories)
+    assert {seen for _, seen in further.histories.asked} == {frozenset({"vision"})}
+
+
+async def test_without_a_history_the_page_of_a_node_says_how_to_have_one() -> None:
+    async with served(cluster()) as (url, client):
+        assert (await text_of(client, f"{url}/node/n-0")).count("--history DIR") == 2
+
+
 async def test_a_node_without_a_price_is_named_with_what_has_to_be_written() -> None:
     facts = cluster()
     facts.nodes = [Machine("n-0", 0, None, "own-h100")]
@@ -302,7 +269,7 @@ async def test_waits_are_compared_with_the_slo_of_the_queue() -> None:
     moment = "2026-01-01T00:00:00Z"
     late = WorkloadFacts("vision", "w", "q", "gold", "job/w", 1, 8, "admitted", "", moment, "2026-01-01T01:00:00Z")
     facts.state.queues.put_workload(late)
-    for text, words in (("2h", '"2 h","within the SLO"'), ("10m", '"10 min","longer than the SLO"')):
+    for text, words in (("2h", '"2 h","within the SLO"'), ("10m", '"10 min","longer than the SLO: ')):
         slo = wait_slo_of({"shoal.dev/wait-slo": text})
         facts.state.queues.put_queue(QueueFacts("ClusterQueue", "gold", "all", wait_slo=slo))
         async with served(facts) as (url, client):
@@ -384,7 +351,7 @@ async def test_the_page_of_queues_has_waits_and_who_reclaims_from_whom() -> None
         facts.state.queues.put_workload(late)
     async with served(facts, None, VIEWERS) as (url, client):
         waits = await text_of(client, f"{url}/queues", csv="waits")
-        assert waits.splitlines()[1] == '"gold","2","1 h","1 h","30 min","longer than the SLO"'
+        assert waits.splitlines()[1] == '"gold","2","1 h","1 h","30 min",' + f'"{LONGER}"'
         between = await text_of(client, f"{url}/queues", "of-tenant", csv="reclaims")
         assert between.splitlines()[1] == '"silver","gold","InCohortReclamation","2"'
         named = await text_of(client, f"{url}/queues", "of-tenant", csv="preempted")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
@@ -11,7 +13,7 @@ from shoal.units.errors import UserError
 from shoal.views.dashboard.facts import GroupFacts, PreemptionFacts, WorkloadFacts
 from shoal.views.job_history import JobSubject, PodAttempt
 from shoal.web.further_pages import FurtherSources
-from shoal.web.history_answers import CostAnswer, CostQuestion, JobHistory, TimelineAnswer
+from shoal.web.history_answers import CostAnswer, CostQuestion, JobHistory, NodeHistory, TimelineAnswer
 from shoal.web.permitted_history import Namespaces
 from shoal.web.viewer import Viewer
 
@@ -38,6 +40,12 @@ class JobHistories:
         raise NotImplementedError
 
     async def timeline_namespaces(self, window: str) -> list[str]:
+        raise NotImplementedError
+
+    async def node_namespaces(self, name: str) -> list[str]:
+        raise NotImplementedError
+
+    async def node(self, name: str, gpus: Sequence[Sequence[str]], seen: Namespaces) -> NodeHistory:
         raise NotImplementedError
 
     async def temperatures(self) -> dict[str, float]:

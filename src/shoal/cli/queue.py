@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shoal.cli.object_source import Source
     from shoal.views.other_queues import OtherQueue
     from shoal.views.queue_tree import Tree, TreeNode
+    from shoal.views.queue_waits import QueueWaits
     from shoal.views.queue_workloads import Workloads
 
 app = typer.Typer(
@@ -119,7 +120,7 @@ def queue(called: typer.Context, options: QueueOptions, access: AccessOptions) -
 def _write(source: Source, options: QueueOptions, form: OutputForm) -> None:
     from shoal.cli.manifests import warn
     from shoal.cli.other_queues import named, other_queues_in_use, other_queues_of
-    from shoal.cli.queue_lists import reasons_of
+    from shoal.cli.queue_lists import reasons_of, waits_of
     from shoal.cli.queue_manifests import are_queues, queues_of
     from shoal.cli.queue_selection import QueueObjects, QueueSelection
     from shoal.sim.queued_world import kueue_of
@@ -159,11 +160,20 @@ def _write(source: Source, options: QueueOptions, form: OutputForm) -> None:
         typer.echo(f"no queues with the labels {options.selector} found", err=True)
         return
     listed = None if listed is None else chosen.workloads(listed, tree)
-    _show(tree, listed, form, of_name, source.cluster)
+    waits = None
+    if form.name == "wide" or not form.is_table:
+        waits = waits_of(source.documents)
+        waits = waits.of(tree.cluster_queues) if options.name or options.selector else waits
+    _show(tree, listed, form, of_name, source.cluster, waits)
 
 
 def _show(
-    tree: Tree, listed: Workloads | None, form: OutputForm, others: Sequence[OtherQueue] = (), cluster: str = ""
+    tree: Tree,
+    listed: Workloads | None,
+    form: OutputForm,
+    others: Sequence[OtherQueue] = (),
+    cluster: str = "",
+    waits: QueueWaits | None = None,
 ) -> None:
     from shoal.cli.formats import console, with_cluster
 
@@ -178,11 +188,13 @@ def _show(
 
         document = msgspec.to_builtins(tree)
         document |= {} if listed is None else {"workloads": msgspec.to_builtins(listed)}
+        document |= {} if waits is None else msgspec.to_builtins(waits)
         document |= {"others": msgspec.to_builtins(others)} if others else {}
         write_document(with_cluster(document, cluster), form)
         return
     from shoal.views.other_queues import show_other_queues
     from shoal.views.queue_text import show_tree
+    from shoal.views.queue_waits import show_waits
     from shoal.views.queue_workloads import show_workloads
 
     screen = console(has_headings=form.has_headings)
@@ -191,6 +203,8 @@ def _show(
         show_tree(screen, tree)
     if listed is not None:
         show_workloads(screen, listed)
+    if waits is not None:
+        show_waits(screen, waits)
     show_other_queues(screen, others, is_first=not has_tree and listed is None)
 
 

@@ -68,7 +68,20 @@ class WebOptions(PrometheusOptions):
         "UTC"
     )
     alerts_from: Annotated[
-        str, typer.Option(metavar="URL", help="A Prometheus or an Alertmanager, for the page alerts.")
+        str,
+        typer.Option(
+            metavar="URL",
+            help="A Prometheus or an Alertmanager, for the page alerts; history: the alerts that Shoal has evaluated.",
+        ),
+    ] = ""
+    table: Annotated[
+        str,
+        typer.Option(
+            "--table",
+            metavar="ADDRESS",
+            help="Print one table and end, instead of serving pages: the address of its page, # and its name, as in "
+            "/queues#waits.",
+        ),
     ] = ""
 
     def further(self, access: Access) -> FurtherOptions:
@@ -130,4 +143,9 @@ def web(options: WebOptions, cluster_access: AccessOptions, logs: LoggingOptions
     )
     flags = tuple(cluster_flags(cluster_access, access))
     run = WebRun(settings, options.host is not None, flags, options.further(access))
+    if options.table:
+        from shoal.cli.web_table import print_table
+
+        print_table(access, run, options.table)
+        return
     serve_cluster(access, run, lambda url: typer.echo(f"{url}  Ctrl-C ends this.", err=True))

@@ -15,9 +15,20 @@ from shoal.store.history.history import read_history
 from shoal.units.errors import ShoalError, UserError, Where, one_line
 from shoal.views.active_alerts import AlertsAnswer, alertmanager_alerts, evaluated_alerts, prometheus_alerts
 
+RECORDED = "history"
+"""Instead of an address: the alerts that a process of Shoal has evaluated and keeps in the history."""
 _OWN = "Shoal"
 _PATIENCE_S = 5.0
 _ABSENT = frozenset({404, 405, 410})
+
+
+def shown_address(url: str) -> str:
+    """Without a user and a password; a word that is no address as it is."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return url
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}".rstrip("/")
 
 
 class RecordedAlerts:
@@ -51,9 +62,7 @@ class FetchedAlerts:
             fix = "write it as in http://prometheus.monitoring:9090"
             raise UserError("is no address of a server", where=Where(path="--alerts-from"), fix=fix)
         self._url = url.rstrip("/")
-        # Without a user and a password.
-        port = f":{parts.port}" if parts.port else ""
-        self._shown = f"{parts.scheme}://{parts.hostname}{port}{parts.path}".rstrip("/")
+        self._shown = shown_address(url)
 
     async def active(self) -> AlertsAnswer:
         import aiohttp

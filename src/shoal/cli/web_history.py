@@ -18,7 +18,7 @@ from shoal.api.budget_report import BUDGET_KINDS
 from shoal.cli.cost_source import CostFacts, CostSource
 from shoal.client.clock import Clock
 from shoal.cost.budgets import BudgetLine, MonthSpending, budget_groups, budget_lines
-from shoal.cost.records import Holding, Records, Wait
+from shoal.cost.records import Holder, Holding, Machine, Records, Wait
 from shoal.cost.report import PriceBasis, cost_report, group_totals
 from shoal.cost.statement import dimension, statement
 from shoal.store.history.recent_series import recent_series
@@ -27,6 +27,7 @@ from shoal.units.calendar_windows import TimeWindow
 from shoal.units.errors import UserError
 from shoal.views.cost_tables import in_cents
 from shoal.views.job_history import JobSubject, pod_attempts
+from shoal.views.node_history import NodeRecords, XidChange, node_past, xid_changes
 from shoal.views.timelines import gang_timelines, pod_uses
 from shoal.web.cost_page import without_namespace
 from shoal.web.history_answers import (
@@ -36,6 +37,7 @@ from shoal.web.history_answers import (
     CostAnswer,
     CostQuestion,
     JobHistory,
+    NodeHistory,
     TimelineAnswer,
 )
 from shoal.web.kept_answers import KeptAnswers
@@ -43,7 +45,8 @@ from shoal.web.permitted_history import Namespaces, namespaces_in, permitted_rec
 
 T = TypeVar("T")
 _KEPT_S = 30.0
-_JOB_WINDOW = "7d"
+_LAST_WEEK = "7d"
+"""For what the pages of jobs and nodes tell."""
 _RECENT_MS = 10 * 60_000
 _COLUMNS = 48
 """Of the map of use."""
@@ -72,6 +75,7 @@ class HeldWindow:
     waits: Sequence[Wait]
     window: TimeWindow
     notes: Sequence[str]
+    machines: Sequence[Machine] = ()
 
 
 class RecordedHistory:
@@ -103,9 +107,26 @@ class RecordedHistory:
         return await self._once(("of", window, seen), lambda: _timelines(found, series, seen))
 
     async def job(self, subject: JobSubject) -> JobHistory:
-        source = replace(self._source, window=_JOB_WINDOW)
-        held = await self._once("held", lambda: _read_held(source))
+        held = await self._held()
         return await self._once(("job", subject), lambda: _job(held, subject))
+
+    async def node_namespaces(self, name: str) -> Collection[str]:
+        return namespaces_in([one for one in (await self._held()).holdings if one.machine == name], ())
+
+    async def node(self, name: str, gpus: Sequence[Sequence[str]], seen: Namespaces) -> NodeHistory:
+        held = await self._held()
+        changes, notes = await self._once("xids", lambda: _read_xids(replace(self._source, window=_LAST_WEEK)))
+        records = NodeRecords(name, gpus, held.machines, held.holdings, changes)
+
+        def is_named(holder: Holder) -> bool:
+            # What a deleted tenant held has no name.
+            return bool(holder.pod) and (seen is None or holder.namespace in seen)
+
+        past = await self._once(("node", name, seen), lambda: node_past(records, is_named))
+        return NodeHistory(past, list(dict.fromkeys([*held.notes, *notes])))
+
+    async def _held(self) -> HeldWindow:
+        return await self._once("held", lambda: _read_held(replace(self._source, window=_LAST_WEEK)))
 
     async def temperatures(self) -> Mapping[str, float]:
         return await self._once("temperatures", lambda: _temperatures(self._source))
@@ -158,7 +179,19 @@ def _read_held(source: CostSource) -> HeldWindow:
     history, window = facts.history, facts.window
     try:
         held = list(history.ledger.holdings(window.start_ms, window.end_ms).values())
-        return HeldWindow(held, facts.waits(), window, facts.notes())
+        machines = history.ledger.machines(window.start_ms, window.end_ms)
+        return HeldWindow(held, facts.waits(), window, facts.notes(), machines)
+    finally:
+        history.close()
+
+
+def _read_xids(source: CostSource) -> tuple[list[XidChange], list[str]]:
+    """Also what is known of the source of the samples once they were asked for."""
+    facts = source.open()
+    history, window = facts.history, facts.window
+    try:
+        series = recent_series(history.measured, "xid", window.start_ms, window.end_ms)
+        return xid_changes(series.devices, series.times_ms, series.values), facts.notes()
     finally:
         history.close()
 

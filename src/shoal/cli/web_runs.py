@@ -7,10 +7,10 @@ import contextlib
 import logging
 import random
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -20,6 +20,7 @@ from shoal.cli.cluster_access import in_one_line
 from shoal.cli.dashboard_caches import DashboardCaches
 from shoal.cli.dashboard_runs import Notes, cluster_name
 from shoal.cli.prometheus_options import PrometheusOptions
+from shoal.cli.web_alerts import RECORDED, FetchedAlerts, RecordedAlerts, shown_address
 from shoal.cli.web_reports import CommandReports, with_token
 from shoal.client.clock import WallClock
 from shoal.client.http.api import KubeApi
@@ -29,7 +30,9 @@ from shoal.client.informers import Informers
 from shoal.client.kind import NODES, PODS
 from shoal.client.kueue_versions import KueueVersionsApi
 from shoal.client.port import Select
+from shoal.client.served import answering
 from shoal.store.history.node_rows import NodeReading, read_node
+from shoal.units.errors import UserError, Where
 from shoal.views.dashboard.cluster_state import ClusterState
 from shoal.views.dashboard.facts import DashboardFacts, NodeDetail, PageSubject
 from shoal.views.queue_history import QueueHistory, queue_history
@@ -83,14 +86,20 @@ class FurtherOptions(msgspec.Struct, frozen=True):
             alerts=self._alerts(),
             prices=price_file(self.prices),
             history_options=options,
+            alerts_from=shown_address(self.alerts_from) if self.alerts_from else RECORDED if self._has_alerts else "",
         )
 
-    def _alerts(self) -> Alerts | None:
-        from shoal.cli.web_alerts import FetchedAlerts, RecordedAlerts
+    @property
+    def _has_alerts(self) -> bool:
+        return self.history is not None and (self.has_recorded_alerts or self.alerts_from == RECORDED)
 
-        if self.alerts_from:
+    def _alerts(self) -> Alerts | None:
+        if self.alerts_from not in ("", RECORDED):
             return FetchedAlerts(self.alerts_from)
-        return RecordedAlerts(self.history) if self.history is not None and self.has_recorded_alerts else None
+        if self.history is None and self.alerts_from:
+            fix = "name its folder with --history DIR, or a server with --alerts-from URL"
+            raise UserError("there is no history", where=Where(path="--alerts-from"), fix=fix)
+        return RecordedAlerts(self.history) if self.history is not None and self._has_alerts else None
 
 
 class WebRun(msgspec.Struct, frozen=True):
@@ -147,8 +156,19 @@ class LiveFacts:
                 found.append(read_node(item, None, now_ms))
         return found
 
+    async def follow_present_kinds(self, api: Api) -> None:
+        """Those that the cluster has now."""
+        self._caches.follow(await answering(api))
+
     async def follow_optional_kinds(self, api: Api) -> None:
         await self._caches.follow_optional_kinds(api, self._clock)
+
+
+class FollowedCluster(NamedTuple):
+    api: Api
+    clock: Clock
+    informers: Informers
+    facts: LiveFacts
 
 
 def web_server(facts: LiveFacts, access: Access, run: WebRun, clock: Clock) -> tuple[WebServer, TokenViewers | None]:
@@ -158,9 +178,12 @@ def web_server(facts: LiveFacts, access: Access, run: WebRun, clock: Clock) -> t
         return KubeApi(with_token(access, token), random.Random(), KubeSettings(timeout_s=_TIMEOUT_S))
 
     viewers = TokenViewers(api_of, clock) if run.needs_token else None
+    return WebServer(site_of(facts, access, run, clock, viewers), run.settings, clock), viewers
+
+
+def site_of(facts: LiveFacts, access: Access, run: WebRun, clock: Clock, viewers: TokenViewers | None = None) -> Site:
     addressed = partial(with_flags, flags=run.flags)
-    site = Site(facts, CommandReports(access, run.flags), viewers, clock, addressed, run.further.sources(clock))
-    return WebServer(site, run.settings, clock), viewers
+    return Site(facts, CommandReports(access, run.flags), viewers, clock, addressed, run.further.sources(clock))
 
 
 def serve_cluster(access: Access, run: WebRun, ready: Callable[[str], None]) -> None:
@@ -170,6 +193,16 @@ def serve_cluster(access: Access, run: WebRun, ready: Callable[[str], None]) -> 
 
 
 async def _serve(access: Access, run: WebRun, ready: Callable[[str], None]) -> None:
+    async with followed(access) as cluster:
+        clock, facts = cluster.clock, cluster.facts
+        title = f"Shoal on {cluster_name(access)}"
+        settings = structs.replace(run.settings, title=title)
+        await _until_signal(*web_server(facts, access, structs.replace(run, settings=settings), clock), ready)
+
+
+@contextlib.asynccontextmanager
+async def followed(access: Access) -> AsyncIterator[FollowedCluster]:
+    """The facts of a cluster, which follow it meanwhile."""
     clock, draw = WallClock(), random.Random()
     api = KueueVersionsApi(KubeApi(access, draw, KubeSettings(timeout_s=_TIMEOUT_S)))
     try:
@@ -179,15 +212,13 @@ async def _serve(access: Access, run: WebRun, ready: Callable[[str], None]) -> N
         needed = [informers.of(kind) for kind in (PODS, NODES)]
         notes = Notes(clock.seconds, lambda: [each.kind.plural for each in needed if not each.is_synced])
         logging.getLogger("shoal").addHandler(notes)
-        title = f"Shoal on {cluster_name(access)}"
-        facts = LiveFacts(informers, clock, title, notes.text)
+        facts = LiveFacts(informers, clock, f"Shoal on {cluster_name(access)}", notes.text)
         following = asyncio.gather(informers.run(), facts.follow_optional_kinds(api))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_S):
                 await informers.synced((NODES, PODS))
-        settings = structs.replace(run.settings, title=title)
         try:
-            await _until_signal(*web_server(facts, access, structs.replace(run, settings=settings), clock), ready)
+            yield FollowedCluster(api, clock, informers, facts)
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)

@@ -72,6 +72,8 @@ class Holder(msgspec.Struct, frozen=True, array_like=True):
     """A pod of a DaemonSet without devices, or of the cluster itself."""
     owner_kind: str = ""
     """The kind of the job; empty in records of earlier versions."""
+    tells_checkpoints: bool = False
+    """Whether an annotation says that its work is saved; False in records of earlier versions."""
 
 
 class DeviceShare(msgspec.Struct, frozen=True, array_like=True):

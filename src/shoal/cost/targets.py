@@ -1,8 +1,8 @@
-"""Targets of a fleet and what missing one of them usually means; presets for budgets of different kinds."""
+"""Targets of a fleet and its queues, and what missing one of them usually means; presets for budgets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import msgspec
@@ -18,6 +18,7 @@ class CostTarget(msgspec.Struct, frozen=True):
     above: str = ""
 
 
+_LONG_WAITS = "quotas are too small or GPUs are fragmented"
 TARGETS = (
     CostTarget(
         "fleet-utilisation",
@@ -40,7 +41,7 @@ TARGETS = (
         None,
         Decimal(2),
         "",
-        "quotas are too small or GPUs are fragmented",
+        _LONG_WAITS,
     ),
     CostTarget(
         "production-wait-p95",
@@ -68,10 +69,15 @@ class Breach(msgspec.Struct, frozen=True):
     reading: str
 
 
-def breaches(values: Mapping[str, Decimal]) -> list[Breach]:
+def wait_target(queue: str, hours: Decimal) -> CostTarget:
+    """The SLO of one queue; the figure has its name."""
+    return CostTarget(queue, "P95 of the wait for its quota, in hours", at_most=hours, above=_LONG_WAITS)
+
+
+def breaches(values: Mapping[str, Decimal], targets: Iterable[CostTarget] = TARGETS) -> list[Breach]:
     """The targets that are missed, of the figures that were measured."""
     found = []
-    for one in TARGETS:
+    for one in targets:
         value = values.get(one.figure)
         if value is None:
             continue

@@ -14,7 +14,8 @@ from statistics import median
 
 import msgspec
 
-from shoal.engine.from_api.checkpoints import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION, saved_s, saves_every_s
+from shoal.api.checkpoint_annotations import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION
+from shoal.engine.from_api.checkpoints import saved_s, saves_every_s
 from shoal.engine.pod_identity import PodIdentity
 from shoal.units.durations import DurationError, nanoseconds
 from shoal.units.errors import UserError, Where, excerpt

@@ -22,7 +22,7 @@ class QueueWait(msgspec.Struct, frozen=True):
     p95_s: float
 
 
-class QueuePreemption(msgspec.Struct, frozen=True):
+class QueuePreemption(msgspec.Struct, frozen=True, rename="camel"):
     """A Workload that was preempted."""
 
     namespace: str

@@ -76,6 +76,17 @@ class Tree(msgspec.Struct, frozen=True):
     def all_roots(self) -> list[TreeNode]:
         return [*self.roots, *self.astray, *self.missing]
 
+    @property
+    def cluster_queues(self) -> set[str]:
+        """Their names."""
+        found, left = set(), list(self.roots)
+        while left:
+            node = left.pop()
+            left += node.children
+            if node.kind == "clusterQueue":
+                found.add(node.name)
+        return found
+
 
 def queue_tree(queues: Queues, waiters: Iterable[Waiter]) -> Tree:
     """The present tree."""

@@ -10,7 +10,7 @@ from shoal.views.dashboard.words import age, plural
 from shoal.web.markup import element, joined
 from shoal.web.page import WebPage
 from shoal.web.permitted_history import Namespaces
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.viewer import Viewer
 
@@ -27,8 +27,8 @@ _OF_QUEUES = "cluster_queue"
 
 
 class AlertsPage:
-    def __init__(self, addressed: Addressing) -> None:
-        self._addressed = addressed
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, answer: AlertsAnswer, viewer: Viewer, now_s: float) -> WebPage:
         shown = [one for one in answer.alerts if is_permitted(one, viewer)]
@@ -66,7 +66,7 @@ class AlertsPage:
             for one in alerts
         ]
         empty = "No alert is active." if answer.source and not answer.fault else "Nothing is known of active alerts."
-        command = self._addressed("shoal doctor")
+        command = self._commands.table(PATH, "active", is_of_alerts=True)
         return DataTable("active", "Active alerts", command, [Heading(name) for name in names], rows, empty)
 
 

@@ -10,7 +10,7 @@ from shoal.views.node_groups import NodeGroup
 from shoal.views.scale_plan import PoolView
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 
 PATH = "/capacity"
@@ -20,8 +20,8 @@ _WIDTH = 120.0
 
 
 class CapacityPage:
-    def __init__(self, addressed: Addressing) -> None:
-        self._addressed = addressed
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, groups: Sequence[NodeGroup], pools: Sequence[PoolView], currency: str, fault: str) -> WebPage:
         """`fault`: why pools cannot be shown; empty if there is nothing wrong."""
@@ -67,7 +67,7 @@ class CapacityPage:
             for one in groups
         ]
         headings = [Heading(*name) for name in names]
-        command = self._addressed("shoal top")
+        command = self._commands.table(PATH, "groups")
         return DataTable("groups", "Nodes", command, headings, rows, "The cluster has no nodes.")
 
     def _pools(self, pools: Sequence[PoolView]) -> DataTable:
@@ -85,7 +85,7 @@ class CapacityPage:
             ]
             for one in pools
         ]
-        command = self._addressed("shoal scale pools")
+        command = self._commands.of("shoal scale pools")
         headings = [Heading(*name) for name in names]
         empty = "The cluster has no NodePool, so no nodes are provisioned."
         return DataTable("pools", "Node pools", command, headings, rows, empty)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 from shlex import quote as quoted
 from urllib.parse import urlencode
@@ -15,7 +14,7 @@ from shoal.views.cost_tables import ABOUT_CLASSES, OF_GROUPS
 from shoal.web.history_answers import DIMENSIONS, WINDOWS, CostAnswer, CostQuestion
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.viewer import OTHERS
 
@@ -30,10 +29,8 @@ def cost_address(question: CostQuestion) -> str:
 
 
 class CostPage:
-    def __init__(self, addressed: Addressing, options: Sequence[str] = ()) -> None:
-        """`options`: those with which `shoal cost` reads the same history."""
-        self._addressed = addressed
-        self._options = "".join(f" {quoted(word)}" for word in options)
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, question: CostQuestion, answer: CostAnswer, *, lists_nodes: bool) -> WebPage:
         path = cost_address(question)
@@ -54,7 +51,7 @@ class CostPage:
         return WebPage("Cost", cost_address(question), parts, "cost")
 
     def _command(self, question: CostQuestion) -> str:
-        return f"shoal cost --by {quoted(question.by)} --window {quoted(question.window)}{self._options}"
+        return self._commands.of_history(f"shoal cost --by {quoted(question.by)} --window {quoted(question.window)}")
 
     def _groups(self, question: CostQuestion, answer: CostAnswer) -> DataTable:
         named = [group for group in answer.groups if group.group]
@@ -103,7 +100,7 @@ class CostPage:
             for line in answer.budgets
         ]
         headings = [Heading("budget"), *(Heading(*name) for name in names)]
-        command = f"shoal cost budget{self._options}"
+        command = self._commands.of_history("shoal cost budget")
         return DataTable("budgets", "Budgets of this month", command, headings, rows, "There are no budgets.")
 
 

@@ -12,7 +12,7 @@ from shoal.views.dashboard.facts import DashboardFacts, Tile
 from shoal.views.dashboard.words import amount, plural
 from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import TileGroup, WebPage
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, copies, table_markup
 from shoal.web.tile_markup import TileMarkup, states, team_class, tile_id
 from shoal.web.viewer import OTHERS
@@ -41,10 +41,10 @@ _BAR = 1000
 
 
 class FleetPage:
-    def __init__(self, colours: Colours, tiles: TileMarkup, addressed: Addressing) -> None:
+    def __init__(self, colours: Colours, tiles: TileMarkup, commands: PageCommands) -> None:
         self._colours = colours
         self._tiles = tiles
-        self._addressed = addressed
+        self._commands = commands
 
     def page(
         self, facts: DashboardFacts, *, is_table: bool, may_list_nodes: bool, degrees: Degrees | None = None
@@ -79,7 +79,9 @@ class FleetPage:
         headings = [Heading(name, is_number) for name, is_number in (*names, ("failed", True))]
         headings += [Heading("state"), Heading("held by")]
         rows = [_row(tile) for tile in facts.tiles]
-        return DataTable("nodes", "Nodes", self._addressed("shoal top"), headings, rows, "The cluster has no nodes.")
+        return DataTable(
+            "nodes", "Nodes", self._commands.of("shoal get nodes -o wide"), headings, rows, "The cluster has no nodes."
+        )
 
     def _summary(self, facts: DashboardFacts) -> Markup:
         fleet = facts.fleet

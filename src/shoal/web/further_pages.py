@@ -5,7 +5,7 @@ Each page says what is wrong where its source has no answer; no other page depen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -21,11 +21,11 @@ from shoal.views.scale_plan import PoolView
 from shoal.web.alerts_page import AlertsPage
 from shoal.web.capacity_page import CapacityPage
 from shoal.web.cost_page import CostPage
-from shoal.web.history_answers import CostQuestion, Histories, JobHistory
+from shoal.web.history_answers import CostQuestion, Histories, JobHistory, NodeHistory
 from shoal.web.kept_answers import KeptAnswers
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing, Alerts, FactsSource, Reports
+from shoal.web.ports import Alerts, FactsSource, PageCommands, Reports
 from shoal.web.timelines_page import TimelinesPage
 from shoal.web.turns import ViewerTurns
 from shoal.web.viewer import Viewer
@@ -44,19 +44,21 @@ class FurtherSources(msgspec.Struct, frozen=True):
     alerts: Alerts | None = None
     prices: PriceFile = PriceFile()
     history_options: Sequence[str] = ()
-    """Those with which `shoal cost` reads the same history."""
+    """Those with which commands read the same history."""
+    alerts_from: str = ""
+    """What `shoal web --alerts-from` is given for the same alerts."""
 
 
 class FurtherPages:
     def __init__(
-        self, facts: FactsSource, reports: Reports, sources: FurtherSources, kept: KeptAnswers, addressed: Addressing
+        self, facts: FactsSource, reports: Reports, sources: FurtherSources, kept: KeptAnswers, commands: PageCommands
     ) -> None:
         self._source, self._reports, self._sources, self._kept = facts, reports, sources, kept
-        self._cost = CostPage(addressed, sources.history_options)
-        self._timelines = TimelinesPage(addressed, sources.history_options)
-        self._capacity = CapacityPage(addressed)
-        self._alerts = AlertsPage(addressed)
-        self._what_if = WhatIfPage(addressed)
+        self._cost = CostPage(commands)
+        self._timelines = TimelinesPage(commands)
+        self._capacity = CapacityPage(commands)
+        self._alerts = AlertsPage(commands)
+        self._what_if = WhatIfPage(commands)
         self._turns = ViewerTurns()
 
     async def page(self, name: str, viewing: Viewing, clock: Clock) -> WebPage | None:
@@ -84,6 +86,16 @@ class FurtherPages:
         except ShoalError as error:
             return JobHistory(fault=one_line(str(error)))
 
+    async def node_history(self, name: str, viewing: Viewing) -> NodeHistory:
+        histories = self._sources.histories
+        if histories is None:
+            return NodeHistory(fault=_NO_HISTORY)
+        try:
+            viewer = await viewing.viewer(await histories.node_namespaces(name))
+            return await histories.node(name, (await self._measured_gpus()).get(name, ()), viewer.namespaces)
+        except ShoalError as error:
+            return NodeHistory(fault=one_line(str(error)))
+
     async def degrees(self) -> dict[str, list[float | None]]:
         """Of each GPU of each node, in order, as it was measured last; empty where nothing is known."""
         histories = self._sources.histories
@@ -94,7 +106,7 @@ class FurtherPages:
             measured = await histories.temperatures()
             return {
                 node: [max((measured[name] for name in names if name in measured), default=None) for names in gpus]
-                for node, gpus in self._source.measured_gpus().items()
+                for node, gpus in (await self._measured_gpus()).items()
             }
 
         try:
@@ -102,6 +114,12 @@ class FurtherPages:
         except ShoalError:
             # The pages that need the history say what is wrong with it.
             return {}
+
+    async def _measured_gpus(self) -> Mapping[str, Sequence[Sequence[str]]]:
+        async def found() -> Mapping[str, Sequence[Sequence[str]]]:
+            return self._source.measured_gpus()
+
+        return await self._kept.of("measured gpus", _KEPT_S, found)
 
     async def answer(self, viewing: Viewing) -> Markup:
         """Of a proposal. Raises ShoalError where there is none."""

@@ -13,6 +13,7 @@ from shoal.cost.prices.machine_prices import UnknownPrice
 from shoal.cost.report import GroupTotal
 from shoal.units.calendar_windows import TimeWindow
 from shoal.views.job_history import JobSubject, PodAttempt
+from shoal.views.node_history import NodePast
 from shoal.views.timelines import GangTimeline, PodUse
 from shoal.web.permitted_history import Namespaces
 
@@ -65,6 +66,14 @@ class JobHistory(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
+class NodeHistory(msgspec.Struct, frozen=True):
+    """What a history knows of one node; `fault` where it knows nothing."""
+
+    past: NodePast = NodePast()
+    notes: Sequence[str] = ()
+    fault: str = ""
+
+
 class Histories(Protocol):
     """All raise ShoalError where there is no history, or a price is missing."""
 
@@ -82,6 +91,14 @@ class Histories(Protocol):
 
     async def job(self, subject: JobSubject) -> JobHistory:
         """Of the last 7 days. The caller has checked that the viewer may list its namespace."""
+        ...
+
+    async def node_namespaces(self, name: str) -> Collection[str]:
+        """Those whose pods held GPUs of the node in the last 7 days."""
+        ...
+
+    async def node(self, name: str, gpus: Sequence[Sequence[str]], seen: Namespaces) -> NodeHistory:
+        """Of the last 7 days. `gpus`: the names under which each of its GPUs is measured."""
         ...
 
     async def timelines(self, window: str, seen: Namespaces) -> TimelineAnswer: ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote as quoted
 
 from shoal.units.calendar_windows import rfc3339
 from shoal.views.dashboard.facts import DashboardPod, WorkloadFacts
@@ -14,7 +13,7 @@ from shoal.views.queue_diff import span
 from shoal.views.queue_history import waited_s
 from shoal.web.history_answers import JobHistory
 from shoal.web.markup import Markup, address, element, joined
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell
 
 _UNKNOWN = "unknown"
@@ -65,12 +64,11 @@ def queue_markup(workload: WorkloadFacts | None, now_s: float) -> Markup | None:
     return joined((element("h2", "Quota"), *(element("p", line) for line in lines)))
 
 
-def history_table(subject: JobSubject, history: JobHistory, addressed: Addressing) -> DataTable:
+def history_table(subject: JobSubject, history: JobHistory, commands: PageCommands) -> DataTable:
     names = [("pod", False), ("queued", False), ("waited", True), ("reasons", False), ("node", False)]
     names += [("bound", False), ("runs since", False), ("ended", False), ("devices", False)]
     rows = [_history_row(subject.namespace, one) for one in history.attempts]
-    kind = f"{subject.kind}/{subject.name}"
-    command = addressed(f"shoal why {quoted(kind)} -n {quoted(subject.namespace)}")
+    command = commands.table(address(subject.kind, subject.namespace, subject.name), "history")
     empty = history.fault or "The history has nothing of it in these 7 days."
     title = "From the queue to the devices, of the last 7 days"
     return DataTable("history", title, command, [Heading(*name) for name in names], rows, empty)

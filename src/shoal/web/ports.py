@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from shlex import quote as quoted
 from typing import Protocol
 
 from shoal.cost.records import Machine
@@ -75,3 +76,21 @@ class Viewers(Protocol):
 
 Addressing = Callable[[str], str]
 """A command -> the same command with the flags that make it use this cluster."""
+
+
+class PageCommands:
+    """The commands that print the tables of pages."""
+
+    def __init__(self, addressed: Addressing = str, history_options: Sequence[str] = (), alerts: str = "") -> None:
+        """`history_options`: those with which commands read the same history. `alerts`: where they find alerts."""
+        self.of = addressed
+        self._of_history = "".join(f" {quoted(word)}" for word in history_options)
+        self._of_alerts = f" --alerts-from {quoted(alerts)}" if alerts else ""
+
+    def of_history(self, command: str) -> str:
+        return f"{command}{self._of_history}"
+
+    def table(self, page: str, key: str, *, is_of_alerts: bool = False) -> str:
+        """For a table that no other command has. `page`: the address of its page."""
+        alerts = self._of_alerts if is_of_alerts else ""
+        return self.of(f"shoal web --table {quoted(f'{page}#{key}')}{self._of_history}{alerts}")

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote as quoted
 from statistics import median
 
 import msgspec
 
-from shoal.engine.from_api.queues.wait_slo import WaitSlo
 from shoal.views.dashboard.facts import DashboardFacts, QueueDetail, QueueFacts, QuotaFacts, WorkloadFacts
 from shoal.views.dashboard.lists import in_units, quota_cells
 from shoal.views.dashboard.words import age, amount, seconds_since
 from shoal.views.queue_diff import span
 from shoal.views.queue_history import QueueHistory
 from shoal.views.queue_tree import QuotaLine, Tree, TreeNode
+from shoal.views.queue_waits import TITLE as WAITS_TITLE
+from shoal.views.queue_waits import QueueWaits, queue_waits
 from shoal.views.resource_units import figure, title
 from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.viewer import Viewer
 from shoal.web.workload_pages import gangs_table, subject_address
@@ -41,18 +41,20 @@ class ShownQueues(msgspec.Struct, frozen=True):
 
 
 class QueuePages:
-    def __init__(self, addressed: Addressing) -> None:
-        self._addressed = addressed
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, facts: DashboardFacts, shown: ShownQueues) -> WebPage:
         head, tree = element("h1", "Queues"), shown.tree
         listed = [queue for queue in facts.queues if tree is None or queue.kind != "ClusterQueue"]
         tables = [self._tree(tree, facts)] if tree is not None else []
         tables += [self._list(listed)] if listed or not tables else []
-        if shown.history.waits:
-            tables.append(self._waits(shown.history, facts))
-        if shown.history.preemptions:
-            tables += [self._between(shown.history), self._preempted(shown.history, shown.viewer, facts)]
+        goals = {queue.name: queue.wait_slo for queue in facts.queues if queue.kind == "ClusterQueue"}
+        found = queue_waits(shown.history, goals)
+        if found.waits:
+            tables.append(self._waits(found))
+        if found.preempted:
+            tables += [self._between(found), self._preempted(found, shown.viewer, facts)]
         fault = shown.fault
         note = element("p", f"The quota tree cannot be shown: {fault}", class_="fault") if fault else None
         parts = {"head": joined((head, note)), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
@@ -72,7 +74,7 @@ class QueuePages:
         head = joined((element("h1", f"{kind} ", queue.name), element("p", above) if above else None, goal, fault))
         tables = [self._quotas(queue)]
         if detail.gangs or queue.kind != "ClusterQueue":
-            tables.append(gangs_table(facts, detail.gangs, self._addressed("shoal get gangs -A")))
+            tables.append(gangs_table(facts, detail.gangs, self._commands.table(path, "gangs")))
         if queue.kind == "ClusterQueue":
             tables.append(self._workloads("pending", detail.pending, facts, queue.name))
             tables.append(self._workloads("admitted", detail.admitted, facts, queue.name))
@@ -86,7 +88,7 @@ class QueuePages:
         names += [("median wait", True), ("longest wait", True), ("closed", False)]
         waits = _waits(facts)
         rows = [row for root in tree.all_roots for row in _rows(root, 0, waits)]
-        command = self._addressed("shoal queue")
+        command = self._commands.of("shoal queue")
         empty = "No queue of Kueue is defined."
         return DataTable("tree", "Quota tree", command, [Heading(*name) for name in names], rows, empty)
 
@@ -110,46 +112,43 @@ class QueuePages:
         headings = [*(Heading(*name) for name in names), Heading("closed")]
         rows = [[*row, TableCell(fault, style="fault")] for row, fault in zip(rows, _faults(queues), strict=True)]
         empty = "The cluster has no queues of Kueue, Volcano or KAI that are in use."
-        return DataTable("queues", "Queues", self._addressed("shoal queue"), headings, rows, empty)
+        return DataTable("queues", "Queues", self._commands.of("shoal queue"), headings, rows, empty)
 
-    def _waits(self, history: QueueHistory, facts: DashboardFacts) -> DataTable:
+    def _waits(self, found: QueueWaits) -> DataTable:
         names = [
             ("queue", False),
-            ("got quota", True),
-            ("P50", True),
-            ("P95", True),
-            ("SLO", True),
+            *((name, True) for name in ("got quota", "P50", "P95", "SLO")),
             ("P95 and SLO", False),
         ]
-        goals = {queue.name: queue.wait_slo for queue in facts.queues if queue.kind == "ClusterQueue"}
         rows = [
             [
-                TableCell(queue, address("queue", "ClusterQueue", queue)),
-                TableCell(f"{wait.admitted:,}"),
-                TableCell(span(wait.p50_s)),
-                TableCell(span(wait.p95_s)),
-                TableCell(span(goals.get(queue, WaitSlo()).seconds)),
-                _against(wait.p95_s, goals.get(queue, WaitSlo())),
+                TableCell(one.queue, address("queue", "ClusterQueue", one.queue)),
+                TableCell(f"{one.admitted:,}"),
+                *(TableCell(span(seconds)) for seconds in (one.p50_seconds, one.p95_seconds, one.slo_seconds)),
+                TableCell(one.words, style="fault" if one.breach else "waits" if one.fault else "runs"),
             ]
-            for queue, wait in sorted(history.waits.items())
+            for one in found.waits
         ]
-        title = "Waits for quota, of the Workloads that the cluster still has"
         headings = [Heading(*name) for name in names]
         return DataTable(
-            "waits", title, self._addressed("shoal get workloads -A"), headings, rows, "Nothing got quota."
+            "waits", WAITS_TITLE, self._commands.of("shoal queue -o wide"), headings, rows, "None got quota."
         )
 
-    def _between(self, history: QueueHistory) -> DataTable:
-        counts = Counter((one.by_queue, one.queue, one.reason) for one in history.preemptions)
+    def _between(self, found: QueueWaits) -> DataTable:
         rows = [
-            [TableCell(by or "not known"), TableCell(queue), TableCell(reason), TableCell(f"{count:,}")]
-            for (by, queue, reason), count in sorted(counts.items())
+            [
+                TableCell(one.by_queue or "not known"),
+                TableCell(one.queue),
+                TableCell(one.reason),
+                TableCell(f"{one.workloads:,}"),
+            ]
+            for one in found.counts
         ]
         headings = [Heading("queue"), Heading("takes from"), Heading("reason"), Heading("Workloads", is_number=True)]
-        command = self._addressed("shoal get workloads -A -o wide")
+        command = self._commands.of("shoal queue -o wide")
         return DataTable("reclaims", "Which queue reclaims from which", command, headings, rows, "None does.")
 
-    def _preempted(self, history: QueueHistory, viewer: Viewer, facts: DashboardFacts) -> DataTable:
+    def _preempted(self, found: QueueWaits, viewer: Viewer, facts: DashboardFacts) -> DataTable:
         headings = [Heading("workload"), Heading("queue"), Heading("for queue"), Heading("reason")]
         headings.append(Heading("age", is_number=True))
         rows = [
@@ -160,10 +159,10 @@ class QueuePages:
                 TableCell(one.reason),
                 TableCell(age(one.at, facts.now_s)),
             ]
-            for one in history.preemptions
+            for one in found.preempted
             if viewer.sees_workloads(one.namespace)
         ]
-        command = self._addressed("shoal get workloads -A")
+        command = self._commands.of("shoal queue -o wide")
         empty = "None of your namespaces."
         return DataTable("preempted", "Preempted Workloads", command, headings, rows, empty)
 
@@ -179,7 +178,7 @@ class QueuePages:
             ]
             for quota in queue.quotas
         ]
-        command = self._addressed(f"shoal queue {quoted(queue.name)}")
+        command = self._commands.of(f"shoal queue --name {quoted(queue.name)}")
         return DataTable("quotas", "Quotas", command, [Heading(*name) for name in names], rows, "It has no quotas.")
 
     def _workloads(self, key: str, found: Sequence[WorkloadFacts], facts: DashboardFacts, queue: str) -> DataTable:
@@ -196,7 +195,7 @@ class QueuePages:
             ]
             for one in found
         ]
-        command = self._addressed(f"shoal queue {quoted(queue)} --workloads")
+        command = self._commands.of(f"shoal queue --name {quoted(queue)} --workloads")
         return DataTable(key, f"{key.capitalize()} workloads", command, headings, rows, f"No workload is {key}.")
 
 
@@ -257,13 +256,6 @@ def _goal(queue: QueueFacts) -> Markup:
     if not queue.wait_slo.fault:
         return element("p", words)
     return element("p", f"{words} The annotation is not used: {queue.wait_slo.fault}", class_="waits")
-
-
-def _against(p95_s: float, goal: WaitSlo) -> TableCell:
-    is_longer = p95_s > goal.seconds
-    words = "longer than the SLO" if is_longer else "within the SLO"
-    style = "fault" if is_longer else "waits" if goal.fault else "runs"
-    return TableCell(f"{words}; {goal.fault}" if goal.fault else words, style=style)
 
 
 def _waits(facts: DashboardFacts) -> dict[str, tuple[str, str]]:

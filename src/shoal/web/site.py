@@ -30,7 +30,7 @@ from shoal.web.kept_answers import KeptAnswers
 from shoal.web.markup import Markup, element, joined
 from shoal.web.node_page import NodePage
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing, FactsSource, Reports, Viewers
+from shoal.web.ports import Addressing, FactsSource, PageCommands, Reports, Viewers
 from shoal.web.queue_pages import QueuePages, ShownQueues
 from shoal.web.tile_markup import TileMarkup
 from shoal.web.turns import ViewerTurns
@@ -57,16 +57,18 @@ class Site:
         further: FurtherSources | None = None,
     ) -> None:
         """`viewers`: None where every viewer sees what the server sees."""
+        sources = further or FurtherSources()
+        commands = PageCommands(addressed, sources.history_options, sources.alerts_from)
         colours = Colours()
         tiles = TileMarkup(colours)
         self._source, self._reports, self._viewers, self._clock = source, reports, viewers, clock
         self._permitted = PermittedFacts()
-        self._fleet = FleetPage(colours, tiles, addressed)
-        self._node = NodePage(tiles, addressed)
-        self._queues = QueuePages(addressed)
-        self._workloads = WorkloadPages(addressed)
+        self._fleet = FleetPage(colours, tiles, commands)
+        self._node = NodePage(tiles, commands)
+        self._queues = QueuePages(commands)
+        self._workloads = WorkloadPages(commands)
         self._kept, self._turns = KeptAnswers(clock), ViewerTurns()
-        self._further = FurtherPages(source, reports, further or FurtherSources(), self._kept, addressed)
+        self._further = FurtherPages(source, reports, sources, self._kept, commands)
         self._facts: dict[PageSubject | None, tuple[tuple[int, int], DashboardFacts]] = {}
 
     @property
@@ -98,8 +100,10 @@ class Site:
         if parts == ["workloads"]:
             return self._workloads.page(facts)
         if isinstance(facts.detail, NodeDetail):
-            degrees = await self._further.degrees()
-            return self._node.page(facts, facts.detail, degrees.get(facts.detail.tile.node.name, ()))
+            name = facts.detail.tile.node.name
+            measured = await self._further.degrees()
+            history = await self._further.node_history(name, _Viewing(self, query, token))
+            return self._node.page(facts, facts.detail, history, measured.get(name, ()))
         job = await self._job(facts, parts, token)
         if job is not None:
             return job

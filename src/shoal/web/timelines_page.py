@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from shlex import quote as quoted
 from urllib.parse import urlencode
 
 from shoal.units.calendar_windows import TimeWindow, rfc3339
@@ -13,7 +12,7 @@ from shoal.views.timelines import GangTimeline, PodUse
 from shoal.web.history_answers import TIMELINE_WINDOWS, TimelineAnswer
 from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.tile_markup import use_class_of
 
@@ -29,10 +28,8 @@ def timelines_address(window: str) -> str:
 
 
 class TimelinesPage:
-    def __init__(self, addressed: Addressing, options: Sequence[str] = ()) -> None:
-        """`options`: those with which `shoal cost` reads the same history."""
-        self._addressed = addressed
-        self._options = "".join(f" {quoted(word)}" for word in options)
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, window: str, answer: TimelineAnswer) -> WebPage:
         path = timelines_address(window)
@@ -73,7 +70,7 @@ class TimelinesPage:
             ]
             for one in answer.gangs
         ]
-        command = f"shoal cost --by job --window {quoted(window)}{self._options}"
+        command = self._commands.table(timelines_address(window), "gangs")
         headings = [Heading(*name) for name in names]
         return DataTable("gangs", "Gangs and jobs", command, headings, rows, "Nothing held or waited for GPUs.")
 
@@ -86,7 +83,7 @@ class TimelinesPage:
             mean = f"{sum(known) / len(known):.0f} %" if known else ""
             cells = [TableCell(one.pod), TableCell(_values(one), drawing=_map(one)), TableCell(mean)]
             rows.append([*cells, TableCell(one.node)])
-        command = f"shoal cost --by pod --window {quoted(window)}{self._options}"
+        command = self._commands.table(timelines_address(window), "uses")
         return DataTable("uses", "Use of GPUs", command, headings, rows, "No pod held a GPU in this window.")
 
 

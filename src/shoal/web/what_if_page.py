@@ -27,7 +27,7 @@ from shoal.views.what_if import (
 from shoal.web.markup import Markup, element, joined
 from shoal.web.page import WebPage
 from shoal.web.permitted_history import Namespaces
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 
 PATH = "/what-if"
@@ -83,8 +83,8 @@ def _policy_value(proposal: Proposal, field: str) -> str:
 
 
 class WhatIfPage:
-    def __init__(self, addressed: Addressing) -> None:
-        self._addressed = addressed
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, facts: DashboardFacts, proposal: Proposal) -> WebPage:
         """The answer takes a while: the script loads it."""
@@ -106,7 +106,7 @@ class WhatIfPage:
     def answered(self, proposal: Proposal, answer: WhatIfAnswer) -> WebPage:
         """The page of the answer alone, for the script and for CSV."""
         path = what_if_address(proposal)
-        command = self._addressed(proposal_command(proposal))
+        command = self._commands.of(proposal_command(proposal))
         tables = [_pods(answer, command)]
         if answer.queues is not None:
             tables.insert(0, _queues(answer, command))

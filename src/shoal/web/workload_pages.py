@@ -22,7 +22,7 @@ from shoal.web.history_answers import JobHistory
 from shoal.web.job_parts import history_notes, history_table, progress_markup, progress_of, progress_table, queue_markup
 from shoal.web.markup import Markup, address, element, joined
 from shoal.web.page import WebPage
-from shoal.web.ports import Addressing
+from shoal.web.ports import PageCommands
 from shoal.web.tables import DataTable, Heading, TableCell, table_markup
 from shoal.web.viewer import OTHERS
 
@@ -36,13 +36,13 @@ def subject_address(kind: str, namespace: str, name: str) -> str:
 
 
 class WorkloadPages:
-    def __init__(self, addressed: Addressing) -> None:
-        self._addressed = addressed
+    def __init__(self, commands: PageCommands) -> None:
+        self._commands = commands
 
     def page(self, facts: DashboardFacts) -> WebPage:
         tables = [
             self._waiting(facts),
-            gangs_table(facts, facts.gangs, self._addressed("shoal get gangs -A")),
+            gangs_table(facts, facts.gangs, self._commands.of("shoal get gangs -A -o wide")),
             self._holders(facts),
         ]
         parts = {"head": element("h1", "Workloads"), **{f"of-{one.key}": table_markup(one, PATH) for one in tables}}
@@ -65,8 +65,9 @@ class WorkloadPages:
             for event in detail.events
         ]
         command = self._why("pod", pod.namespace, pod.name)
-        events = DataTable("events", "Events", command, headings, rows, "No Event of this pod is known.")
-        job = _JobParts(JobSubject("pod", pod.namespace, pod.name), history, self._addressed)
+        printed = self._commands.table(path, "events")
+        events = DataTable("events", "Events", printed, headings, rows, "No Event of this pod is known.")
+        job = _JobParts(JobSubject("pod", pod.namespace, pod.name), history, self._commands)
         progress, tables = job.of_pods([pod], facts.now_s)
         waits = joined((element("h2", "Waits"), element("p", reason(pod, facts.fleet)))) if _waits(pod) else None
         parts = {
@@ -87,8 +88,8 @@ class WorkloadPages:
         pairs = [("needs", needs, ""), ("pods", counts, ""), ("requests", plural(gang.gpus, "GPU"), "")]
         pairs += [("queue", gang.queue, "")]
         waits = joined((element("h2", "Waits"), element("p", gang.why))) if gang.why else None
-        pods = self._pods(facts, detail.pods, namespace)
-        job = _JobParts(JobSubject("gang", namespace, name), history, self._addressed)
+        pods = self._pods(facts, detail.pods, path)
+        job = _JobParts(JobSubject("gang", namespace, name), history, self._commands)
         progress, tables = job.of_pods(detail.pods, facts.now_s)
         parts = {
             "subject": joined((element("h1", "Gang ", gang.name), _pairs(pairs), waits)),
@@ -106,8 +107,8 @@ class WorkloadPages:
         path = subject_address("job", namespace, name)
         active = [pod for pod in detail.pods if pod.phase in ("Pending", "Running")]
         pairs = [("pods", plural(len(active), "pod"), ""), ("requests", plural(sum(p.gpus for p in active), "GPU"), "")]
-        pods = self._pods(facts, detail.pods, namespace)
-        job = _JobParts(JobSubject("job", namespace, name), history, self._addressed)
+        pods = self._pods(facts, detail.pods, path)
+        job = _JobParts(JobSubject("job", namespace, name), history, self._commands)
         progress, tables = job.of_pods(detail.pods, facts.now_s)
         parts = {
             "subject": joined((element("h1", "Job ", f"{namespace}/{name}"), _pairs(pairs))),
@@ -127,11 +128,11 @@ class WorkloadPages:
             "subject": element("h1", f"{kind.capitalize()} ", f"{namespace}/{name}"),
             "why": self.why_part(path, self._why(kind, namespace, name)),
         }
-        job = _JobParts(subject, history, self._addressed)
+        job = _JobParts(subject, history, self._commands)
         tables = [] if kind == "workload" else [job.history]
         return WebPage(f"{namespace}/{name}", path, {**parts, **job.markup(tables, path)}, "workloads", tables)
 
-    def _pods(self, facts: DashboardFacts, pods: Sequence[DashboardPod], namespace: str) -> DataTable:
+    def _pods(self, facts: DashboardFacts, pods: Sequence[DashboardPod], path: str) -> DataTable:
         headings = [Heading("pod"), Heading("phase"), Heading("GPUs", is_number=True), Heading("age", is_number=True)]
         headings += [Heading("node"), Heading("reason")]
         rows = [
@@ -145,7 +146,7 @@ class WorkloadPages:
             ]
             for pod in pods
         ]
-        command = self._addressed(f"shoal get pods -n {quoted(namespace)}")
+        command = self._commands.table(path, "pods")
         return DataTable("pods", "Pods", command, headings, rows, "It has no pods.")
 
     def why_part(self, path: str, command: str) -> Markup:
@@ -157,7 +158,7 @@ class WorkloadPages:
         return joined((bar, loaded))
 
     def _why(self, kind: str, namespace: str, name: str) -> str:
-        return self._addressed(f"shoal why {quoted(f'{kind}/{name}')} -n {quoted(namespace)}")
+        return self._commands.of(f"shoal why {quoted(f'{kind}/{name}')} -n {quoted(namespace)}")
 
     def _waiting(self, facts: DashboardFacts) -> DataTable:
         headings = [Heading("waiting"), Heading("GPUs", is_number=True), Heading("age", is_number=True)]
@@ -174,7 +175,7 @@ class WorkloadPages:
             ]
             for one in waiting
         ]
-        command = self._addressed("shoal get pods -A --field-selector status.phase=Pending")
+        command = self._commands.table(PATH, "waiting")
         return DataTable("waiting", "Waiting", command, headings, rows, "Nothing waits.")
 
     def _holders(self, facts: DashboardFacts) -> DataTable:
@@ -193,22 +194,22 @@ class WorkloadPages:
             ]
             for (pod, node), (gpus, load) in sorted(held.items())
         ]
-        command = self._addressed("shoal get pods -A --field-selector status.phase=Running")
+        command = self._commands.table(PATH, "holders")
         return DataTable("holders", "Pods that hold GPUs", command, headings, rows, "No pod holds a GPU.")
 
 
 class _JobParts:
     """What the pages of pods, gangs and Jobs have in common."""
 
-    def __init__(self, subject: JobSubject, history: JobHistory, addressed: Addressing) -> None:
-        self._subject, self._addressed = subject, addressed
+    def __init__(self, subject: JobSubject, history: JobHistory, commands: PageCommands) -> None:
+        self._subject, self._commands = subject, commands
         self._history = history
-        self.history = history_table(subject, history, addressed)
+        self.history = history_table(subject, history, commands)
 
     def of_pods(self, pods: Sequence[DashboardPod], now_s: float) -> tuple[Markup, list[DataTable]]:
         progress = progress_of(pods, now_s)
-        namespace = quoted(self._subject.namespace)
-        command = self._addressed(f"shoal get pods -n {namespace} -o yaml")
+        subject = self._subject
+        command = self._commands.table(subject_address(subject.kind, subject.namespace, subject.name), "progress")
         return progress_markup(progress), [progress_table(progress, command), self.history]
 
     def markup(self, tables: Sequence[DataTable], path: str) -> dict[str, Markup]:

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from shoal.client.item import item_of
-from shoal.cost.records import DeviceShare, Holder
+from shoal.cost.records import DeviceShare, Holder, Records
+from shoal.store.history.measured import jobs_with_checkpoints
 from shoal.store.history.node_rows import NodeDeviceNames
 from shoal.store.history.pod_rows import holder_of, holding_of, read_pod
 
@@ -86,3 +87,29 @@ def test_the_queue_of_a_pod_is_that_of_its_own_label_or_of_its_admitted_job() ->
     assert _holder("Job", labels=admitted).queue == "research"
     assert _holder("Job", labels={**admitted, "kueue.x-k8s.io/queue-name": "own"}).queue == "own"
     assert _holder("Job").queue == ""
+
+
+@pytest.mark.parametrize(
+    ("meta", "is_told"),
+    [
+        ({"labels": {"shoal.dev/checkpoint": "yes"}}, True),
+        ({"annotations": {"shoal.dev/checkpoint-every": "10m"}}, True),
+        ({"annotations": {"shoal.dev/last-checkpoint": "2026-01-01T00:00:00Z"}}, True),
+        ({"annotations": {"shoal.dev/checkpoints": ""}}, True),
+        ({"annotations": {"shoal.dev/progress": "3"}}, False),
+        ({}, False),
+    ],
+    ids=["label", "every", "last", "checkpoints", "progress", "nothing"],
+)
+def test_a_job_writes_checkpoints_where_its_pods_say_so(meta: dict[str, dict[str, str]], is_told: bool) -> None:
+    """Also where the program says it only after its start, when the holder is known already."""
+    owners = [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "o", "controller": True}]
+    head = {"name": "p", "namespace": "lab", "uid": "u", "resourceVersion": "1", "ownerReferences": owners}
+    spec = {"nodeName": "n", "containers": [{"name": "main", "image": "x", **GPU}]}
+    before, after = (
+        read_pod(item_of(msgspec.json.encode({"metadata": {**head, **more}, "spec": spec})))
+        for more in ({"labels": meta.get("labels", {})}, meta)
+    )
+    held = holding_of(after, holder_of(before, {}), NodeDeviceNames(("g",)), {}, 0)
+    assert held is not None
+    assert list(jobs_with_checkpoints(Records(holdings=(held,)))) == (["lab/j"] if is_told else [])

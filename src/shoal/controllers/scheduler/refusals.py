@@ -17,6 +17,7 @@ from collections.abc import Awaitable
 
 import msgspec
 
+from shoal.api.checkpoint_annotations import CHECKPOINT_ANNOTATION
 from shoal.client.context import Context
 from shoal.client.item import Obj
 from shoal.client.kind import NODES, PODS
@@ -26,7 +27,6 @@ from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE, PodConditi
 from shoal.controllers.scheduler.pod_protocols import PodViews
 from shoal.controllers.scheduler.refusal_messages import RefusalMessages
 from shoal.controllers.scheduling_loop.protocols import SchedulerState
-from shoal.engine.from_api.checkpoints import CHECKPOINT_ANNOTATION
 from shoal.engine.plan import Refuse, RefuseGroup
 from shoal.store.object_faults import ObjectFault
 from shoal.units.errors import ShoalError

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from shoal.api.checkpoint_annotations import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION
 from shoal.units.durations import WITH_DAYS, DurationError, nanoseconds
 from shoal.units.errors import UserError, Where, excerpt
-
-CHECKPOINT_ANNOTATION = "shoal.dev/last-checkpoint"
-"""When the pod's work was last saved, as RFC 3339: what is lost if it is stopped is counted from there."""
-CHECKPOINT_EVERY_ANNOTATION = "shoal.dev/checkpoint-every"
-"""How often it saves, as a duration such as `10m`."""
 
 
 def saved_s(annotations: Mapping[str, str], where: Where) -> float | None:

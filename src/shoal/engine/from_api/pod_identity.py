@@ -18,10 +18,11 @@ from datetime import datetime
 
 from msgspec import structs
 
+from shoal.api.checkpoint_annotations import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION
 from shoal.api.groups.kai import GROUP_ANNOTATION as KAI_GROUP_ANNOTATION
 from shoal.api.groups.kai import QUEUE_LABEL, SUB_GROUP_LABEL
 from shoal.api.pod import Pod
-from shoal.engine.from_api.checkpoints import CHECKPOINT_ANNOTATION, CHECKPOINT_EVERY_ANNOTATION, saved_s, saves_every_s
+from shoal.engine.from_api.checkpoints import saved_s, saves_every_s
 from shoal.engine.from_api.membership import IN_ANNOTATIONS, IN_LABELS, ONE_BY_ONE, group_of
 from shoal.engine.from_api.priorities import SYSTEM_PRIORITY, Rank
 from shoal.engine.pod_identity import PodIdentity, PodLabels

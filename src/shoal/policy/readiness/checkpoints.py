@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from shoal.api.checkpoint_annotations import tells_checkpoints
 from shoal.policy.pod_templates import PodTemplateView
 from shoal.policy.readiness.gpu_software import has_claim, texts_of
 
 STORES = ("s3://", "gs://", "az://", "abfs://", "abfss://", "wasbs://", "hdfs://")
 _STORE_VARIABLES = ("AWS_ENDPOINT_URL", "S3_ENDPOINT", "GOOGLE_APPLICATION_CREDENTIALS", "AZURE_STORAGE_ACCOUNT")
-_ANNOTATIONS = ("shoal.dev/checkpoint", "shoal.dev/checkpoints", "shoal.dev/checkpoint-every")
 
 
 def names_store(view: PodTemplateView) -> bool:
@@ -22,4 +22,4 @@ def names_store(view: PodTemplateView) -> bool:
 
 
 def keeps_checkpoints(view: PodTemplateView) -> bool:
-    return has_claim(view.spec) or names_store(view) or any(key in view.annotations for key in _ANNOTATIONS)
+    return has_claim(view.spec) or names_store(view) or tells_checkpoints(view.annotations)

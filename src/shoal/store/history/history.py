@@ -71,8 +71,10 @@ class UsageHistory:
     def notes(self, start_ms: int, now_ms: int) -> list[str]:
         """What a reader must know about the time that was recorded, of a window that begins at `start_ms`."""
         since, until, found = self.ledger.since_ms(), self.ledger.recorded_ms(), []
+        if until is None:
+            found.append("nothing was recorded yet")
         if since is not None and since > start_ms:
-            found.append(f"the history begins at {rfc3339(since)}: what was free before is unknown")
+            found.append(f"the history begins at {rfc3339(since)}: what was held or free before is unknown")
         if until is not None and now_ms - until > _STALE_MS:
             found.append(f"nothing was recorded after {rfc3339(until)}")
         return [*found, *self.measured.notes()]

@@ -7,13 +7,12 @@ from decimal import Decimal
 
 import numpy as np
 
+from shoal.api.checkpoint_annotations import tells_checkpoints
 from shoal.cost.advice import MeasuredUse
 from shoal.cost.records import Records
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.sample_reader import Series
 from shoal.units.calendar_windows import TimeWindow
-
-_CHECKPOINTS = ("shoal.dev/checkpoint", "shoal.dev/checkpoints")
 
 
 def measured_jobs(history: UsageHistory, records: Records, window: TimeWindow) -> dict[str, MeasuredUse]:
@@ -36,10 +35,11 @@ def measured_jobs(history: UsageHistory, records: Records, window: TimeWindow) -
 
 
 def jobs_with_checkpoints(records: Records) -> Iterable[str]:
-    """Jobs whose pods have a label that says that they write checkpoints."""
+    """Jobs whose pods have an annotation or a label that says that they write checkpoints."""
     for held in records.holdings:
-        if held.holder.job and any(key in _CHECKPOINTS for key, _ in held.holder.labels):
-            yield f"{held.holder.namespace}/{held.holder.job}"
+        holder = held.holder
+        if holder.job and (holder.tells_checkpoints or tells_checkpoints([key for key, _ in holder.labels])):
+            yield f"{holder.namespace}/{holder.job}"
 
 
 _ByDevice = tuple[Series, dict[str, int]]

@@ -12,6 +12,7 @@ from datetime import datetime
 
 import msgspec
 
+from shoal.api.checkpoint_annotations import tells_checkpoints
 from shoal.api.conditions import Condition, find_condition
 from shoal.api.cost_budgets import queue_label, team_of
 from shoal.api.meta import ObjectMeta
@@ -156,6 +157,9 @@ def holding_of(
     devices = _devices(pod, names, requests, taken)
     if devices and holder.is_overhead and holder.namespace not in SYSTEM_NAMESPACES:
         holder = msgspec.structs.replace(holder, is_overhead=False)
+    if not holder.tells_checkpoints and tells_checkpoints(pod.metadata.annotations):
+        # Written by the program as well, when it has saved its work first.
+        holder = msgspec.structs.replace(holder, tells_checkpoints=True)
     return Holding(
         holder=holder,
         machine=pod.spec.node_name,
