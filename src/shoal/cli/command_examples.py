@@ -112,6 +112,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "cost explain": ("shoal cost explain team-a/train",),
     "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
+    "cost calculate": (
+        "shoal cost calculate",
+        "shoal cost calculate mig --services 50 --slices 7 --per-hour 40",
+        "shoal cost calculate reservation --nodes 10 --on-demand 98.32 --reserved 65.93 -o json",
+    ),
     "cost forget": ("shoal cost forget team-a --yes",),
     "cost backfill": (
         "kubectl get pods,nodes,events,namespaces -A -o json > 2026-10-29T10:00:00Z.json",

@@ -186,6 +186,12 @@ def _advise() -> None:
     app.command("advise", cls=HelpCommand)(advise)
 
 
+def _calculate() -> None:
+    from shoal.cli.cost_calculate import calculate
+
+    app.command("calculate", cls=HelpCommand)(calculate)
+
+
 def _budget() -> None:
     from shoal.cli.cost_budget import budget
 
@@ -218,6 +224,7 @@ def _serve() -> None:
 
 _explain()
 _advise()
+_calculate()
 _budget()
 _forget()
 _serve()
