@@ -87,7 +87,7 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown, charges: C
     group_of = dimension(shown.by)
     facts = source.open()
     if charges.charge:
-        report = charged(facts, shown.by)
+        report = charged(facts, charges, shown.by)
         _complain(facts, report)
         write_charges(facts, report, charges, shown.by, shown.output)
         return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.cost.price_curves import PriceCurve
     from shoal.cost.prices.machine_prices import MachineKey, UnknownPrice
     from shoal.cost.prices.price_file import PriceFile
-    from shoal.cost.records import Machine, Records, Wait
+    from shoal.cost.records import Machine, QuotaSpan, Records, Wait
     from shoal.cost.report import PriceBasis
     from shoal.cost.statement import Period
     from shoal.store.history.history import UsageHistory
@@ -144,6 +144,10 @@ class CostFacts:
 
     def waits(self) -> list[Wait]:
         return self.history.ledger.waits(self.window.start_ms, self.window.end_ms)
+
+    def quotas(self) -> list[QuotaSpan]:
+        """What was recorded of them in the window."""
+        return self.history.quotas.read(self.window.start_ms, self.window.end_ms)
 
     def notes(self) -> list[str]:
         """What a reader must know about the time that was recorded, and of prices that `curves` did not find."""

@@ -124,6 +124,23 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
     """The part of it that exceeded the nominal quota of its queue."""
 
 
+QuotaKind = Literal["cluster-queue", "kai", "volcano", "namespace"]
+
+
+class QuotaSpan(msgspec.Struct, frozen=True, array_like=True):
+    """The nominal quota of GPUs of a queue, or of a namespace by its ResourceQuotas, over a time."""
+
+    kind: QuotaKind
+    name: str
+    start_ms: int
+    end_ms: int | None = None
+    share: int = 0
+    """In shares of devices."""
+    parent: str = ""
+    members: tuple[str, ...] = ()
+    """Of a ClusterQueue: the LocalQueues whose work it admitted, as namespace/name."""
+
+
 class Wait(msgspec.Struct, frozen=True, array_like=True):
     """A pod that waited, and why."""
 

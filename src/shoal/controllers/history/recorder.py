@@ -25,6 +25,7 @@ from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
 from shoal.controllers.history.created_pods import CreatedPodCounter
 from shoal.controllers.history.recorded_namespaces import RecordedNamespaces
+from shoal.controllers.history.recorded_quotas import RecordedQuotas
 from shoal.cost.prices.recorded_prices import PriceRecorder
 from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
 from shoal.store.history.dcgm_samples import DeviceRow
@@ -99,6 +100,8 @@ class HistoryRecorder:
         self._has_ended = False
         self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
         self._borrowed = BorrowedQuota(context, served)
+        self._quotas = RecordedQuotas(context, served, lambda: self._borrowed.cluster_queues)
+        self._borrowed.on_cluster_queue = self._quotas.members_changed
         self._namespaces = RecordedNamespaces(context)
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
@@ -147,6 +150,8 @@ class HistoryRecorder:
             if (budgets := self._namespaces.changed_budgets()) is not None:
                 self._history.team_budgets.write(budgets, now)
                 self._namespaces.stored()
+            for kind, quotas in self._quotas.changed():
+                self._history.quotas.write(kind, quotas, now)
             for uid, held in list(self._borrowed.changed(self._holdings, now, is_new=bool(changes.holdings))):
                 self._holdings[uid] = changes.holdings[uid] = held
         if is_done or changes.machines or changes.holdings or changes.waits:
