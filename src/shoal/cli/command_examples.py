@@ -108,6 +108,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal cost",
         "shoal cost --by namespace --window lastmonth --time-zone Europe/Berlin",
         "shoal cost --prices prices.yaml --window 2026-10 -o focus",
+        "shoal cost --by pod --filter namespace=lab --filter label:app=chat",
         "shoal cost --prometheus http://prometheus.monitoring:9090 --prometheus-match 'job=\"dcgm-exporter\"'",
     ),
     "cost explain": ("shoal cost explain team-a/train",),

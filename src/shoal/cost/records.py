@@ -93,6 +93,8 @@ class DeviceShare(msgspec.Struct, frozen=True, array_like=True):
     share: int = FULL_SHARE
     part: str = ""
     """The MIG instance or the replica, where it is not the whole GPU."""
+    compute: int = 0
+    """The share of a MIG instance by its compute; 0 for what is none, and in records of earlier versions."""
 
 
 class Use(msgspec.Struct, frozen=True, array_like=True):
