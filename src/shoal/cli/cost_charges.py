@@ -81,20 +81,24 @@ class ChargeOptions:
 
         return quota_dimension(facts.quotas(), by) if self._has_recorded_quotas(facts) else dimension(by)
 
-    def notes(self, facts: CostFacts) -> list[str]:
+    def notes(self, facts: CostFacts, by: str) -> list[str]:
         from shoal.units.calendar_windows import rfc3339
 
         if not self._has_recorded_quotas(facts):
             return []
-        since = min((one.start_ms for one in facts.quotas()), default=0)
-        is_late = since > max(facts.window.start_ms, facts.since_ms)
-        return [f"quotas are recorded since {rfc3339(since)}: what was free before is not charged"] if is_late else []
+        known = (one.start_ms for one in facts.quotas() if (one.kind == "namespace") == (by == "namespace"))
+        since = min(known, default=0)
+        if since <= max(facts.window.start_ms, facts.since_ms):
+            return []
+        return [
+            f"quotas are recorded since {rfc3339(since)}: what is free in the window is divided by what they left since"
+        ]
 
     def _has_recorded_quotas(self, facts: CostFacts) -> bool:
         return self.charge == "quota" and not facts.file.quotas
 
     def _quota_hours(self, facts: CostFacts, by: str) -> dict[str, Decimal]:
-        """Raises UserError where nobody holds quota, as far as it is known."""
+        """Raises UserError where no quota is known."""
         from decimal import Decimal
 
         from shoal.cost.quota_hours import QUOTA_DIMENSIONS, quota_hours
@@ -144,7 +148,7 @@ def charged(facts: CostFacts, options: ChargeOptions, by: str) -> CostReport:
     records = facts.records()
     group_of = charged_dimension(options.group_of(facts, by))
     report = cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
-    return msgspec.structs.replace(report, notes=[*report.notes, *options.notes(facts)])
+    return msgspec.structs.replace(report, notes=[*report.notes, *options.notes(facts, by)])
 
 
 def write_charges(facts: CostFacts, report: CostReport, options: ChargeOptions, by: str, output: str) -> None:
