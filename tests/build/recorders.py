@@ -14,6 +14,8 @@ from shoal.client.served import Served
 from shoal.client.write_through import WriteThroughApi
 from shoal.controllers.history.recorder import HistoryRecorder
 from shoal.controllers.history.sampler import Fetch, Sampler
+from shoal.cost.prices.price_file import PriceFile
+from shoal.cost.prices.recorded_prices import PriceRecorder
 from shoal.store.history.history import UsageHistory
 from shoal.store.history.memory_tables import MemoryTables
 
@@ -27,6 +29,7 @@ class RecorderRun:
         tables: MemoryTables,
         fetch: Fetch | None = None,
         is_urgent: Callable[[], bool] = lambda: False,
+        prices: PriceFile | None = None,
     ) -> None:
         informers = Informers(cluster.api, cluster.clock, cluster.draw)
         learning, events = WriteThroughApi(cluster.api, informers), Recorder(cluster.api, cluster.clock, "history")
@@ -34,7 +37,9 @@ class RecorderRun:
         self._cluster = cluster
         self.history = UsageHistory(tables)
         served = Served(context)
-        self.recorder = HistoryRecorder(context, self.history, served, is_urgent)
+        self.recorder = HistoryRecorder(
+            context, self.history, served, is_urgent, None if prices is None else PriceRecorder(prices)
+        )
         self.tasks: list[asyncio.Task[Any]] = []
         runs = [informers.run(), served.run(), self.recorder.run()]
         if fetch is not None:

@@ -382,3 +382,36 @@ def test_a_job_without_a_measurement_and_a_job_beside_a_model_are_wrong_input(co
     assert "the history has no use of job" in costs.read()[1]
     assert main(["size", "Mistral-7B", "--job", "lab/train", *history]) == 2
     assert "is given beside a model" in costs.read()[1]
+
+
+def test_a_filter_leaves_the_costs_of_what_it_names(costs: Costs) -> None:
+    whole = costs.json("--by", "pod")
+    teams = {row["group"]: row for row in costs.json("--by", "team")["groups"]}
+    found = costs.json("--by", "pod", "--filter", "team=red")
+    assert found["total"] == teams["red"]["total"]
+    assert not found["others"]
+    groups = {row["group"]: row for row in found["groups"]}
+    assert groups
+    assert all(row in whole["groups"] for row in found["groups"])
+    assert sum(Decimal(row["total"]) for row in groups.values()) == Decimal(found["total"])
+    (name,) = list(groups)[:1]
+    one = costs.json("--by", "pod", "--filter", "team=red", "--filter", f"pod={name}")
+    assert [row["group"] for row in one["groups"]] == [name]
+    assert costs.json("--filter", "team=nobody")["total"] == "0.00"
+    assert "no filter" in _error(costs, "--filter", "red")
+    assert "is no dimension of costs" in _error(costs, "--filter", "colour=red")
+    assert "--filter does not go with --charge" in _error(costs, "--filter", "team=red", "--charge", "request")
+
+
+def test_measures_of_shares_are_options_and_in_the_price_file(costs: Costs) -> None:
+    assert costs.json("--mig-by", "compute", "--share-by", "use")["total"] == costs.json()["total"]
+    assert "--mig-by: measure" in _error(costs, "--mig-by", "size")
+    costs.prices.write_text("machines: [{instanceType: dgx-h100, perHour: 40}]\nmigBy: compute\nshareBy: use\n")
+    assert costs.json()["total"]
+    costs.prices.write_text("migBy: size\n")
+    assert "size" in _error(costs)
+
+
+def _error(costs: Costs, *arguments: str) -> str:
+    costs.run(*arguments, code=2)
+    return costs.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shoal.cli.main import main
-from shoal.cost.records import DeviceShare, Holder, Holding, Machine
+from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding, Machine, QuotaKind, QuotaSpan
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
 from shoal.units.calendar_windows import HOUR_MS
@@ -30,6 +30,7 @@ class Charges:
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._folder, self._capsys = folder, capsys
+        self.err = ""
         self._prices = folder / "prices.yaml"
         self._prices.write_text(PRICES)
         devices = tuple(f"g{at}" for at in range(4))
@@ -50,9 +51,17 @@ class Charges:
     def run(self, *arguments: str, code: int = 0) -> str:
         history = ("--history", str(self._folder / "history"), "--prices", str(self._prices))
         found = main(["cost", *WINDOW, *history, *arguments])
-        out, err = self._capsys.readouterr()
-        assert found == code, err
-        return out if code == 0 else err
+        out, self.err = self._capsys.readouterr()
+        assert found == code, self.err
+        return out if code == 0 else self.err
+
+    def write(self, prices: str) -> None:
+        self._prices.write_text(prices)
+
+    def record(self, kind: QuotaKind, at_ms: int, *quotas: QuotaSpan) -> None:
+        history = open_history(self._folder / "history")
+        history.quotas.write(kind, quotas, at_ms)
+        history.close()
 
     def amounts(self, *arguments: str) -> dict[str, str]:
         document: Any = json.loads(self.run(*arguments, "-o", "json"))
@@ -93,6 +102,31 @@ def test_the_queue_that_leaves_its_quota_free_pays_for_it(priced: Charges) -> No
     # Queue b has two GPUs and uses one; the free GPU is 20.
     found = priced.amounts("--charge", "quota", "--by", "queue")
     assert found == {"a": "40.00", "b": "40.00", "": "0.00"}
+
+
+def test_without_written_quotas_those_of_queues_and_namespaces_count(
+    priced: Charges,
+) -> None:
+    # Without any, it is said, and nothing is charged by request in silence.
+    priced.write(PRICES.replace("quotas: {a: 2, b: 2}", ""))
+    for by, words in (
+        ("queue", "no queue with a quota of GPUs was recorded in the window; write --charge request, or write"),
+        ("namespace", "no ResourceQuota with a quota of GPUs was recorded"),
+        ("team", "no quota is known of a team; write --by queue (ClusterQueues"),
+    ):
+        assert words in priced.run("--charge", "quota", "--by", by, code=2)
+    priced.record("cluster-queue", START, QuotaSpan("cluster-queue", "gold", 0, None, 2 * FULL_SHARE, "", ("red/a",)))
+    priced.record("kai", START, QuotaSpan("kai", "b", 0, None, 2 * FULL_SHARE))
+    priced.record("namespace", START, QuotaSpan("namespace", "blue", 0, None, 5 * FULL_SHARE))
+    assert priced.amounts("--charge", "quota", "--by", "queue") == {"gold": "40.00", "b": "40.00", "": "0.00"}
+    assert priced.amounts("--charge", "quota", "--by", "namespace") == {"red": "40.00", "blue": "40.00", "": "0.00"}
+
+
+def test_time_before_quotas_were_recorded_is_noted(priced: Charges) -> None:
+    priced.write(PRICES.replace("quotas: {a: 2, b: 2}", ""))
+    priced.record("kai", START + 8 * HOUR_MS, QuotaSpan("kai", "c", 0, None, 2 * FULL_SHARE))
+    assert priced.amounts("--charge", "quota", "--by", "queue")["c"] == "20.00"
+    assert "quotas are recorded since 2026-10-29T08:00:00Z" in priced.err
 
 
 def test_the_table_has_discount_and_refund(priced: Charges) -> None:

@@ -1,4 +1,4 @@
-"""The output that a page shows for a command on files is what the command prints."""
+"""The output that a page shows for a command on files, or for one that reads nothing, is what the command prints."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from shoal.cli.main import main
 
 def _is_on_files(command: str) -> bool:
     words = shlex.split(command)
+    if words[:3] == ["shoal", "cost", "calculate"]:
+        return True
     return words[0] == "shoal" and "-f" in words and "examples/" in command and "|" not in words
 
 

@@ -108,10 +108,16 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "shoal cost",
         "shoal cost --by namespace --window lastmonth --time-zone Europe/Berlin",
         "shoal cost --prices prices.yaml --window 2026-10 -o focus",
+        "shoal cost --by pod --filter namespace=lab --filter label:app=chat",
         "shoal cost --prometheus http://prometheus.monitoring:9090 --prometheus-match 'job=\"dcgm-exporter\"'",
     ),
     "cost explain": ("shoal cost explain team-a/train",),
     "cost advise": ("shoal cost advise --window 7d", "shoal cost advise --budget"),
+    "cost calculate": (
+        "shoal cost calculate",
+        "shoal cost calculate mig --services 50 --slices 7 --per-hour 40",
+        "shoal cost calculate reservation --nodes 10 --on-demand 98.32 --reserved 65.93 -o json",
+    ),
     "cost forget": ("shoal cost forget team-a --yes",),
     "cost backfill": (
         "kubectl get pods,nodes,events,namespaces -A -o json > 2026-10-29T10:00:00Z.json",

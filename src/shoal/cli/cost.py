@@ -52,6 +52,14 @@ class CostShown:
             "table, json, yaml, csv or parquet (rows of days), focus (that of FOCUS 1.2), or html (a statement).",
         ),
     ] = _FORMATS[0]
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="DIMENSION=VALUE",
+            help="Only the costs of pods with this property, as namespace=lab or label:app=chat. Can be repeated.",
+        ),
+    ] = None
     invoice: Annotated[
         Path | None,
         typer.Option(
@@ -62,6 +70,9 @@ class CostShown:
     def check(self, charges: ChargeOptions) -> None:
         check_known(self.output, _FORMATS, "format", Where(path="--output"))
         charges.check()
+        if self.filters and (charges.charge or self.invoice is not None):
+            other = "--charge" if charges.charge else "--invoice"
+            raise UserError(f"--filter does not go with {other}, which needs all costs", fix="leave out one of the two")
         if charges.charge and self.invoice is not None:
             raise UserError("--charge does not go with --invoice", fix="leave out one of the two")
         if charges.charge and self.output in _OF_DAYS:
@@ -80,6 +91,7 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown, charges: C
         if source != CostSource() or shown != CostShown() or charges != ChargeOptions():
             raise UserError("options of a command stand behind its name", where=Where(path="shoal cost"))
         return
+    from shoal.cost.cost_filter import CostFilter
     from shoal.cost.report import cost_report
     from shoal.cost.statement import dimension
 
@@ -87,13 +99,18 @@ def cost(called: typer.Context, source: CostSource, shown: CostShown, charges: C
     group_of = dimension(shown.by)
     facts = source.open()
     if charges.charge:
-        report = charged(facts, shown.by)
+        report = charged(facts, charges, shown.by)
         _complain(facts, report)
         write_charges(facts, report, charges, shown.by, shown.output)
         return
     by_day = shown.output in _OF_DAYS
     records = facts.records(by_day=by_day)
+    chosen = CostFilter(shown.filters) if shown.filters else None
+    if chosen is not None:
+        group_of = chosen.grouped(group_of)
     report = cost_report(records, facts.period(by_day=by_day), group_of, facts.basis(records.machines))
+    if chosen is not None:
+        report = chosen.kept(report)
     if shown.invoice is not None:
         report = _with_invoice(facts, report, shown.invoice)
     _complain(facts, report)
@@ -186,6 +203,12 @@ def _advise() -> None:
     app.command("advise", cls=HelpCommand)(advise)
 
 
+def _calculate() -> None:
+    from shoal.cli.cost_calculate import calculate
+
+    app.command("calculate", cls=HelpCommand)(calculate)
+
+
 def _budget() -> None:
     from shoal.cli.cost_budget import budget
 
@@ -218,6 +241,7 @@ def _serve() -> None:
 
 _explain()
 _advise()
+_calculate()
 _budget()
 _forget()
 _serve()

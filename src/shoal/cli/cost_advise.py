@@ -50,15 +50,17 @@ def advise(source: CostSource, shown: AdviseShown) -> None:
 
 def _advice(facts: CostFacts) -> list[CostAdvice]:
     from shoal.cost.advice import commitment_advice, job_advice, node_advice, spot_advice
+    from shoal.cost.share_basis import with_share_basis
     from shoal.cost.statement import dimension, statement
     from shoal.store.history.measured import jobs_with_checkpoints, measured_jobs
 
-    records = facts.records()
+    recorded = facts.recorded()
+    records = with_share_basis(recorded, facts.file)
     curves, period = facts.curves(records), facts.period(by_day=False)
     by_job = statement(records, curves, period, dimension("job"))
     by_node = statement(records, curves, period, dimension("node"))
     return [
-        *job_advice(by_job, measured_jobs(facts.history, records, facts.window)),
+        *job_advice(by_job, measured_jobs(facts.history, recorded, facts.window)),
         *node_advice(by_node, records.machines, facts.window),
         *commitment_advice(records.machines, curves, facts.window),
         *spot_advice(by_job, records, facts.file, jobs_with_checkpoints(records)),

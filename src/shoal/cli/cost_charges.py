@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shoal.cli.cost_source import CostFacts
     from shoal.cost.chargeback import ChargePolicy
     from shoal.cost.report import CostReport
+    from shoal.cost.statement import GroupOf
 
 _CHARGES = ("showback", "request", "usage", "quota", "rate-card")
 _IDLE = ("none", "platform", "even", "weighted")
@@ -62,7 +63,7 @@ class ChargeOptions:
             option = next(name for name, is_given in self._given() if is_given)
             raise UserError(f"{option} is only for --charge", fix="write --charge request")
 
-    def policy(self, facts: CostFacts, hours: Decimal) -> ChargePolicy:
+    def policy(self, facts: CostFacts, by: str) -> ChargePolicy:
         from shoal.cost.chargeback import CHARGE_MODES, IDLE_MODES, ChargePolicy
 
         return ChargePolicy(
@@ -71,8 +72,52 @@ class ChargeOptions:
             borrowed_discount_ppm=self._discount_ppm(),
             refunds_preempted=self.refund_preempted,
             rate_card=facts.file.rate_card,
-            quota_hours={name: gpus * hours for name, gpus in facts.file.quotas.items()},
+            quota_hours=self._quota_hours(facts, by) if self.charge == "quota" else {},
         )
+
+    def group_of(self, facts: CostFacts, by: str) -> GroupOf:
+        from shoal.cost.quota_hours import quota_dimension
+        from shoal.cost.statement import dimension
+
+        return quota_dimension(facts.quotas(), by) if self._has_recorded_quotas(facts) else dimension(by)
+
+    def notes(self, facts: CostFacts, by: str) -> list[str]:
+        from shoal.units.calendar_windows import rfc3339
+
+        if not self._has_recorded_quotas(facts):
+            return []
+        known = (one.start_ms for one in facts.quotas() if (one.kind == "namespace") == (by == "namespace"))
+        since = min(known, default=0)
+        if since <= max(facts.window.start_ms, facts.since_ms):
+            return []
+        return [
+            f"quotas are recorded since {rfc3339(since)}: what is free in the window is divided by what they left since"
+        ]
+
+    def _has_recorded_quotas(self, facts: CostFacts) -> bool:
+        return self.charge == "quota" and not facts.file.quotas
+
+    def _quota_hours(self, facts: CostFacts, by: str) -> dict[str, Decimal]:
+        """Raises UserError where no quota is known."""
+        from decimal import Decimal
+
+        from shoal.cost.quota_hours import QUOTA_DIMENSIONS, quota_hours
+        from shoal.units.calendar_windows import HOUR_MS
+
+        if not self._has_recorded_quotas(facts):
+            hours = Decimal(facts.window.length_ms) / HOUR_MS
+            return {name: gpus * hours for name, gpus in facts.file.quotas.items()}
+        written = "or write in the price file quotas: {NAME: GPUS}"
+        if by not in QUOTA_DIMENSIONS:
+            kinds = "--by queue (ClusterQueues, queues of KAI and Volcano) or --by namespace (ResourceQuotas)"
+            fix = f"write {kinds}, {written}"
+            raise UserError(f"no quota is known of a {by}", where=Where(path="--charge quota"), fix=fix)
+        found = quota_hours(facts.quotas(), facts.window, by)
+        if not found:
+            objects = "ResourceQuota" if by == "namespace" else "queue"
+            what = f"no {objects} with a quota of GPUs was recorded in the window"
+            raise UserError(what, where=Where(path="--charge quota"), fix=f"write --charge request, {written}")
+        return found
 
     def _given(self) -> list[tuple[str, bool]]:
         return [
@@ -93,27 +138,25 @@ class ChargeOptions:
         return int(Decimal(found[1]) * 10_000)
 
 
-def charged(facts: CostFacts, by: str) -> CostReport:
+def charged(facts: CostFacts, options: ChargeOptions, by: str) -> CostReport:
     """The report whose rows `write_charges` divides."""
+    import msgspec
+
     from shoal.cost.chargeback import charged_dimension
     from shoal.cost.report import cost_report
-    from shoal.cost.statement import dimension
 
     records = facts.records()
-    group_of = charged_dimension(dimension(by))
-    return cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
+    group_of = charged_dimension(options.group_of(facts, by))
+    report = cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
+    return msgspec.structs.replace(report, notes=[*report.notes, *options.notes(facts, by)])
 
 
 def write_charges(facts: CostFacts, report: CostReport, options: ChargeOptions, by: str, output: str) -> None:
-    from decimal import Decimal
-
     from shoal.cli.formats import console, write
     from shoal.cost.chargeback import charges
-    from shoal.units.calendar_windows import HOUR_MS
     from shoal.views.cost_charges import charge_rows, show_charges
 
-    hours = Decimal(facts.window.length_ms) / HOUR_MS
-    rows = charge_rows(charges(report.rows, options.policy(facts, hours)))
+    rows = charge_rows(charges(report.rows, options.policy(facts, by)))
     if output == "table":
         show_charges(console(), rows, by, facts.file.currency)
         return

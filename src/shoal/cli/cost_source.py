@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.cost.price_curves import PriceCurve
     from shoal.cost.prices.machine_prices import MachineKey, UnknownPrice
     from shoal.cost.prices.price_file import PriceFile
-    from shoal.cost.records import Machine, Records, Wait
+    from shoal.cost.records import Machine, QuotaSpan, Records, Wait
     from shoal.cost.report import PriceBasis
     from shoal.cost.statement import Period
     from shoal.store.history.history import UsageHistory
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 4 << 20
 WEIGHTS = ("model", "opencost", "gpu-memory-weighted")
+MIG_BASES, SHARE_BASES = ("memory", "compute"), ("replica", "use")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,23 @@ class CostSource(PrometheusOptions):
         ),
     ] = WEIGHTS[0]
 
+    mig_by: Annotated[
+        str,
+        typer.Option(
+            metavar="MEASURE",
+            help="By what a MIG instance has its part of a GPU: memory or compute; by default as the price file says.",
+            autocompletion=one_of(MIG_BASES),
+        ),
+    ] = ""
+    share_by: Annotated[
+        str,
+        typer.Option(
+            metavar="MEASURE",
+            help="By what pods that share a GPU have theirs: replica or use; by default as the price file says.",
+            autocompletion=one_of(SHARE_BASES),
+        ),
+    ] = ""
+
     def open(self) -> CostFacts:
         """Raises UserError for an option that is wrong and where there is no history."""
         from shoal.store.history.history import read_history
@@ -66,14 +84,25 @@ class CostSource(PrometheusOptions):
         from shoal.units.calendar_windows import window_of, zone_of
 
         check_known(self.weights, WEIGHTS, "mode", Where(path="--weights"))
+        check_known(self.mig_by, ("", *MIG_BASES), "measure", Where(path="--mig-by"))
+        check_known(self.share_by, ("", *SHARE_BASES), "measure", Where(path="--share-by"))
         zone = zone_of(self.time_zone)
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
         history = read_history(folder, self.reader())
-        file = with_team_budgets(price_file(self.prices), history.team_budgets.read())
+        file = self._by_measures(with_team_budgets(price_file(self.prices), history.team_budgets.read()))
         recorded = history.ledger.recorded_ms()
         now = _now_ms() if recorded is None else recorded
         window = window_of(self.window, now, zone)
         return CostFacts(self, history, zone, window, file)
+
+    def _by_measures(self, file: PriceFile) -> PriceFile:
+        import msgspec
+
+        from shoal.cost.prices import price_file as prices
+
+        mig_by = next((one for one in prices.MIG_BASES if one == self.mig_by), file.mig_by)
+        share_by = next((one for one in prices.SHARE_BASES if one == self.share_by), file.share_by)
+        return msgspec.structs.replace(file, mig_by=mig_by, share_by=share_by)
 
 
 class CostFacts:
@@ -97,6 +126,12 @@ class CostFacts:
         return day_starts(self.window, self.zone)
 
     def records(self, *, by_day: bool = False) -> Records:
+        """With the shares of GPUs by the measures of the price file."""
+        from shoal.cost.share_basis import with_share_basis
+
+        return with_share_basis(self.recorded(by_day=by_day), self.file)
+
+    def recorded(self, *, by_day: bool = False) -> Records:
         days = [start for start, _ in self.days()] if by_day else []
         return self.history.records(self.window.start_ms, self.window.end_ms, days)
 
@@ -144,6 +179,10 @@ class CostFacts:
 
     def waits(self) -> list[Wait]:
         return self.history.ledger.waits(self.window.start_ms, self.window.end_ms)
+
+    def quotas(self) -> list[QuotaSpan]:
+        """What was recorded of them in the window."""
+        return self.history.quotas.read(self.window.start_ms, self.window.end_ms)
 
     def notes(self) -> list[str]:
         """What a reader must know about the time that was recorded, and of prices that `curves` did not find."""

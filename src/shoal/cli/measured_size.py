@@ -63,7 +63,7 @@ def _measured(choice: MeasuredChoice) -> MeasuredUse:
     from shoal.units.near_texts import meant_words
 
     facts = CostSource(window=choice.window, history=choice.history).open()
-    uses = measured_jobs(facts.history, facts.records(), facts.window)
+    uses = measured_jobs(facts.history, facts.recorded(), facts.window)
     if choice.job not in uses:
         what = f"the history has no use of job {excerpt(choice.job)}{meant_words(choice.job, sorted(uses))}"
         fix = "jobs are written NAMESPACE/NAME; shoal cost --by job lists those with costs"
@@ -83,7 +83,7 @@ def measured_sizes(folder: Path) -> dict[str, MeasuredSize]:
     from shoal.store.history.measured import measured_jobs
 
     facts = CostSource(window=_RECENT, history=folder).open()
-    records = facts.records()
+    records = facts.recorded()
     sizes = {}
     for job, use in measured_jobs(facts.history, records, facts.window).items():
         found = right_size(use) if is_underused(use.utilisation) else None

@@ -6,13 +6,9 @@ time-slicing is one of its number. A limited share is the larger one of its comp
 
 from __future__ import annotations
 
-from typing import Literal
-
+from shoal.cost.prices.price_file import MigBasis
 from shoal.cost.records import FULL_SHARE
 from shoal.data.mig import Layout
-
-MigBasis = Literal["memory", "compute"]
-MIG_BASES: tuple[MigBasis, ...] = ("memory", "compute")
 
 
 def mig_share(layout: Layout, profile: str, basis: MigBasis = "memory") -> int | None:
@@ -23,6 +19,13 @@ def mig_share(layout: Layout, profile: str, basis: MigBasis = "memory") -> int |
     if basis == "compute":
         return FULL_SHARE * found.compute // layout.compute_slices
     return FULL_SHARE * found.width // layout.memory_slices
+
+
+def mig_shares(layout: Layout | None, profile: str, unknown: int) -> tuple[int, int]:
+    """By memory and by compute; `unknown` of an instance whose profile is not known."""
+    if layout is None or layout.profile(profile) is None:
+        return unknown, unknown
+    return mig_share(layout, profile) or unknown, mig_share(layout, profile, "compute") or unknown
 
 
 def replica_share(replicas: int) -> int:

@@ -6,6 +6,7 @@ does not. An end of None means that it still goes on.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Literal
 
 import msgspec
@@ -37,6 +38,16 @@ class MachineCondition(msgspec.Struct, frozen=True, array_like=True):
     end_ms: int | None = None
 
 
+class RecordedPrice(msgspec.Struct, frozen=True, array_like=True):
+    """What a machine cost per hour from then on, as the process knew it that recorded the machine."""
+
+    from_ms: int
+    per_hour: Decimal
+    currency: str = "USD"
+    is_listed: bool = False
+    """Of the catalogue, and not of a price file."""
+
+
 class Machine(msgspec.Struct, frozen=True, array_like=True):
     """A node, from the moment it is paid for to the moment it is gone."""
 
@@ -56,6 +67,8 @@ class Machine(msgspec.Struct, frozen=True, array_like=True):
     reserved_memory_mib: int = 0
     conditions: tuple[MachineCondition, ...] = ()
     broken: tuple[BrokenDevice, ...] = ()
+    prices: tuple[RecordedPrice, ...] = ()
+    """In order of time; empty in records of earlier versions, and where no price was known."""
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True):
@@ -82,6 +95,8 @@ class DeviceShare(msgspec.Struct, frozen=True, array_like=True):
     share: int = FULL_SHARE
     part: str = ""
     """The MIG instance or the replica, where it is not the whole GPU."""
+    compute: int = 0
+    """The share of a MIG instance by its compute; 0 for what is none, and in records of earlier versions."""
 
 
 class Use(msgspec.Struct, frozen=True, array_like=True):
@@ -111,6 +126,23 @@ class Holding(msgspec.Struct, frozen=True, array_like=True):
     is_preempted: bool = False
     borrowed_ppm: int = 0
     """The part of it that exceeded the nominal quota of its queue."""
+
+
+QuotaKind = Literal["cluster-queue", "kai", "volcano", "namespace"]
+
+
+class QuotaSpan(msgspec.Struct, frozen=True, array_like=True):
+    """The nominal quota of GPUs of a queue, or of a namespace by its ResourceQuotas, over a time."""
+
+    kind: QuotaKind
+    name: str
+    start_ms: int
+    end_ms: int | None = None
+    share: int = 0
+    """In shares of devices."""
+    parent: str = ""
+    members: tuple[str, ...] = ()
+    """Of a ClusterQueue: the LocalQueues whose work it admitted, as namespace/name."""
 
 
 class Wait(msgspec.Struct, frozen=True, array_like=True):

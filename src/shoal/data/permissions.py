@@ -327,7 +327,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
     ),
     "history": (
-        f"{READ} namespaces,nodes,pods",
+        f"{READ} namespaces,nodes,pods,resourcequotas",
         f"{READ} resourceclaims,resourceslices {_DRA}",
         # Which part of what pods hold is borrowed, and whose work was preempted.
         f"{READ} clusterqueues,workloads {_KUEUE}",

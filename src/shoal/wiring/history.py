@@ -41,13 +41,15 @@ def start_history(
         from shoal.controllers.history.budget_publisher import BudgetPublisher
         from shoal.controllers.history.recorder import HistoryRecorder
         from shoal.controllers.history.sampler import Sampler
+        from shoal.cost.prices.recorded_prices import PriceRecorder
         from shoal.store.history.history import open_history
         from shoal.wiring.served_costs import PriceFigures
 
         history = open_history(folder, choice.retention)
         try:
             async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_PATIENCE_S)) as session:
-                recorder = HistoryRecorder(context, history, served, tasks.is_urgent)
+                recorded = PriceRecorder(choice.costs.file)
+                recorder = HistoryRecorder(context, history, served, tasks.is_urgent, recorded)
                 has_other = choice.samples_from is not None
                 store = _leave_out if has_other else recorder.store_samples
                 sampler = Sampler(context, partial(fetched_text, session), store, recorder.part_of)

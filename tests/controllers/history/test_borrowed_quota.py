@@ -20,11 +20,11 @@ from build.small_clusters import SmallCluster
 from build.virtual_time import virtual
 from shoal.client.ecosystem_kinds import CLUSTER_QUEUES, KAI_POD_GROUPS, LOCAL_QUEUES, VOLCANO_POD_GROUPS, WORKLOADS
 from shoal.client.item import Obj
-from shoal.client.kind import NODES, PODS
+from shoal.client.kind import NODES, PODS, RESOURCE_QUOTAS
 from shoal.client.port import Deletion, Patch
 from shoal.cost.chargeback import Charge, ChargePolicy, charged_dimension, charges
 from shoal.cost.price_curves import constant
-from shoal.cost.records import PPM, Holding
+from shoal.cost.records import FULL_SHARE, PPM, Holding
 from shoal.cost.statement import dimension, statement, whole_period
 from shoal.store.history.memory_tables import MemoryTables
 from shoal.units.calendar_windows import TimeWindow
@@ -39,21 +39,21 @@ class Recorded:
         self.cluster = cluster
         self.tables = MemoryTables()
         self.run = RecorderRun(cluster, self.tables)
-        self.start_ms = self._now_ms()
+        self.start_ms = self.now_ms()
 
     def holdings(self) -> dict[str, Holding]:
-        found = self.run.history.records(self.start_ms, self._now_ms() + 1).holdings
+        found = self.run.history.records(self.start_ms, self.now_ms() + 1).holdings
         return {one.holder.pod: one for one in found}
 
     def charges(self, policy: ChargePolicy) -> dict[str, Charge]:
         """By queue; every node costs 8 an hour."""
-        window = TimeWindow(self.start_ms, self._now_ms())
+        window = TimeWindow(self.start_ms, self.now_ms())
         records = self.run.history.records(*window)
         curves = {one.name: constant(Decimal(8)) for one in records.machines}
         rows = statement(records, curves, whole_period(window), charged_dimension(dimension("queue")))
         return {one.group: one for one in charges(rows, policy)}
 
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
         return int(self.cluster.clock.seconds()) * 1000
 
 
@@ -129,6 +129,31 @@ async def test_borrowed_gpus_have_a_discount_and_preempted_work_is_refunded(tmp_
         refunded = recorded.charges(ChargePolicy(borrowed_discount_ppm=300_000, refunds_preempted=True))["borrows"]
         assert refunded.discount == refunded.amount == 0
         assert refunded.refund == refunded.own >= plain.own
+
+
+@virtual
+async def test_quotas_are_recorded_with_the_queues_that_use_them_and_survive_a_restart(tmp_path: Path) -> None:
+    async with queued_cluster(tmp_path) as cluster:
+        start_admission(cluster)
+        await add_ready_node(cluster)
+        await add_flavor(cluster)
+        await add_gpu_queue(cluster, "gold", 2)
+        hard = {"requests.nvidia.com/gpu": "3"}
+        await cluster.create(RESOURCE_QUOTAS, {"metadata": {"name": "small"}, "spec": {"hard": hard}})
+        recorded = Recorded(cluster)
+        await submit(cluster, "job", "gold", 2)
+        await start_pods(cluster, "job", "gold", 2)
+        await cluster.pass_time(20)
+        before = recorded.run.history.quotas.read(0, recorded.now_ms())
+        assert {(one.kind, one.name, one.share, one.members) for one in before} == {
+            ("cluster-queue", "gold", 2 * FULL_SHARE, ("default/gold",)),
+            ("namespace", "default", 3 * FULL_SHARE, ()),
+        }
+        await recorded.run.kill()
+        await cluster.delete(WORKLOADS, "job")
+        recorded.run = RecorderRun(cluster, recorded.tables)
+        await cluster.pass_time(20)
+        assert recorded.run.history.quotas.read(0, recorded.now_ms()) == before
 
 
 @virtual

@@ -257,3 +257,22 @@ async def test_devices_of_claims_are_held_by_their_pods(tmp_path: Path) -> None:
         assert recorded.devices == ("GPU-node-0-0", "GPU-node-0-1")
         await day.run.kill()
         await fleet.kill()
+
+
+@virtual
+async def test_the_next_recorder_keeps_the_prices_of_the_one_before(tmp_path: Path) -> None:
+    dearer = read_price_file({"machines": [{"instanceType": "dgx", "perHour": 100}]}, "prices.yaml")
+    async with day(tmp_path, 1) as run:
+        await run.run.kill()
+        tables = MemoryTables()
+        for hour, prices in ((0.05, PRICES), (0.1, dearer)):
+            run.run = RecorderRun(run.cluster, tables, prices=prices)
+            await run.until_hour(hour)
+            if prices is PRICES:
+                await run.run.kill()
+        (machine_row,) = run.run.history.ledger.machines(DAY.start_ms, DAY.end_ms)
+        found = [(one.from_ms - START_MS, one.per_hour) for one in machine_row.prices]
+        assert found[0] == (machine_row.start_ms - START_MS, Decimal("84.20"))
+        assert found[1][1] == 100
+        assert HOUR_MS * 0.05 <= found[1][0] <= HOUR_MS * 0.05 + 30_000
+        assert len(found) == 2

@@ -40,7 +40,7 @@ def test_a_slice_names_the_gpus_of_its_node_and_the_instances_of_their_parents()
     found = read_slice(_slice())
     assert found is not None
     assert (found.node, found.gpus, found.product) == ("n", ("GPU-a", "GPU-b"), "NVIDIA-H100-80GB-HBM3")
-    assert found.shares[DRIVER, "n", "gpu-1-mig"] == DeviceShare("GPU-b", FULL_SHARE // 2, "MIG-b")
+    assert found.shares[DRIVER, "n", "gpu-1-mig"] == DeviceShare("GPU-b", FULL_SHARE // 2, "MIG-b", FULL_SHARE // 7 * 3)
 
 
 def test_a_slice_of_no_node_and_one_without_gpus_are_left_out() -> None:
@@ -51,7 +51,7 @@ def test_a_slice_of_no_node_and_one_without_gpus_are_left_out() -> None:
 def test_a_claim_has_the_devices_of_its_allocation() -> None:
     found = read_slice(_slice())
     assert found is not None
-    whole, part = DeviceShare("GPU-a"), DeviceShare("GPU-b", FULL_SHARE // 2, "MIG-b")
+    whole, part = DeviceShare("GPU-a"), DeviceShare("GPU-b", FULL_SHARE // 2, "MIG-b", FULL_SHARE // 7 * 3)
     assert claimed_shares(_claim("gpu-0", "gpu-1-mig", "unknown"), found.shares) == (whole, part)
     assert claimed_shares(_claim("gpu-0", users=4), found.shares) == (DeviceShare("GPU-a", FULL_SHARE // 4),)
     assert claimed_shares(_claim("gpu-0", adminAccess=True), found.shares) == ()

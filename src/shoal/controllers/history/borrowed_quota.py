@@ -60,6 +60,10 @@ class BorrowedQuota:
         self._pods: dict[str, _PodOwner] = {}
         """By uid."""
         self._nominal: dict[str, dict[str, int]] = {}
+        self.cluster_queues: dict[str, str] = {}
+        """The ClusterQueue that admitted work of a LocalQueue last, by namespace/name of the latter."""
+        self.on_cluster_queue: Callable[[], None] = lambda: None
+        """Called when one of them is new."""
         self._others: dict[Kind, dict[str, int]] = {}
         self._times: dict[str, BorrowedTime] = {}
         self._decided: set[str] = set()
@@ -246,6 +250,10 @@ class BorrowedQuota:
             _log.warning("Workload %s is not recorded: %s", key, error)
             return
         self._by_owner.update(dict.fromkeys(found.owners, key))
+        local = f"{after.namespace}/{found.local_queue}"
+        if found.queue and found.local_queue and self.cluster_queues.get(local) != found.queue:
+            self.cluster_queues[local] = found.queue
+            self.on_cluster_queue()
 
     def _queue_changed(self, before: Item | None, after: Item | None) -> None:
         self._is_stale = True

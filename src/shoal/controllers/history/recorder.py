@@ -25,6 +25,8 @@ from shoal.controllers.history.borrowed_quota import BorrowedQuota
 from shoal.controllers.history.claimed_devices import ClaimedDevices
 from shoal.controllers.history.created_pods import CreatedPodCounter
 from shoal.controllers.history.recorded_namespaces import RecordedNamespaces
+from shoal.controllers.history.recorded_quotas import RecordedQuotas
+from shoal.cost.prices.recorded_prices import PriceRecorder
 from shoal.cost.records import FULL_SHARE, Holding, Machine, Span, Wait
 from shoal.store.history.dcgm_samples import DeviceRow
 from shoal.store.history.history import UsageHistory
@@ -71,9 +73,11 @@ class HistoryRecorder:
         history: UsageHistory,
         served: Served | None = None,
         is_urgent: Callable[[], bool] = lambda: False,
+        prices: PriceRecorder | None = None,
     ) -> None:
         """`served`: without it, devices of claims are not recorded. `is_urgent`: whether bindings of this process wait
-        for the processor."""
+        for the processor. `prices`: without them, none are recorded."""
+        self._prices = prices
         self._is_urgent = is_urgent
         self.name = context.name
         self._context = context
@@ -96,6 +100,8 @@ class HistoryRecorder:
         self._has_ended = False
         self._claimed = ClaimedDevices(context, served, self._node_again, self._pod_again)
         self._borrowed = BorrowedQuota(context, served)
+        self._quotas = RecordedQuotas(context, served, lambda: self._borrowed.cluster_queues)
+        self._borrowed.on_cluster_queue = self._quotas.members_changed
         self._namespaces = RecordedNamespaces(context)
         for kind in (PODS, NODES, NAMESPACES):
             context.informers.of(kind)
@@ -124,6 +130,9 @@ class HistoryRecorder:
         changes = LedgerChanges(now)
         for uid in list(self._dirty_nodes):
             self._read_node(self._dirty_nodes.pop(uid), changes, now)
+        if self._prices is not None and self._prices.has_begun(now):
+            for uid, machine in self._machines.items():
+                self._store_machine(uid, machine, changes, now)
         for gone in self._gone_nodes:
             self._end_node(gone, changes)
         self._gone_nodes.clear()
@@ -141,6 +150,8 @@ class HistoryRecorder:
             if (budgets := self._namespaces.changed_budgets()) is not None:
                 self._history.team_budgets.write(budgets, now)
                 self._namespaces.stored()
+            for kind, quotas in self._quotas.changed():
+                self._history.quotas.write(kind, quotas, now)
             for uid, held in list(self._borrowed.changed(self._holdings, now, is_new=bool(changes.holdings))):
                 self._holdings[uid] = changes.holdings[uid] = held
         if is_done or changes.machines or changes.holdings or changes.waits:
@@ -215,10 +226,16 @@ class HistoryRecorder:
             return
         had = self._names.get(item.name)
         self._names[item.name] = found.names
-        if found.machine != before:
-            self._machines[item.uid] = changes.machines[item.uid] = found.machine
+        self._store_machine(item.uid, found.machine, changes, now)
         if had is not None and had != found.names:
             self._read_again(item.name)
+
+    def _store_machine(self, uid: str, machine: Machine, changes: LedgerChanges, now: int) -> None:
+        before = self._machines.get(uid)
+        if self._prices is not None:
+            machine = self._prices.priced(machine, before, now)
+        if machine != before:
+            self._machines[uid] = changes.machines[uid] = machine
 
     def _end_node(self, gone: _Gone, changes: LedgerChanges) -> None:
         before = self._machines.pop(gone.item.uid, None)

@@ -50,15 +50,24 @@ def billing(machines: Sequence[Machine], prices: MachinePrices, file: PriceFile,
     ]
     if file.reservations or file.savings_plans:
         named = {one.instance_type for one in file.reservations}.union(*(plan.rates for plan in file.savings_plans))
-        lists = {
-            machine.instance_type: PriceCurve(prices.by_machine[machine_key(machine)])
-            for machine in machines
-            if machine.instance_type in named and machine.capacity in COVERED
-        }
-        found = blended(machines, lists, (file.reservations, file.savings_plans), window)
+        covered = [one for one in machines if one.instance_type in named and one.capacity in COVERED]
+        found = blended(machines, _list_prices(covered, prices), (file.reservations, file.savings_plans), window)
         others += [OtherLine(start, "unused-commitment", name, unused) for start, name, unused in found.unused]
         curves = curves_of_names(prices.by_machine | _covered(machines, found.rates))
     return Billing(curves, others)
+
+
+def _list_prices(machines: Sequence[Machine], prices: MachinePrices) -> dict[str, PriceCurve]:
+    """By instance type: what its machines cost from their start on, as it was recorded of each."""
+    moments: dict[str, dict[int, Decimal]] = {}
+    for machine in machines:
+        found = moments.setdefault(machine.instance_type, {})
+        for at_ms, rate in prices.by_machine[machine_key(machine)]:
+            if at_ms > machine.start_ms:
+                found[at_ms] = rate
+            else:
+                found[machine.start_ms] = rate
+    return {name: PriceCurve(found.items()) for name, found in moments.items()}
 
 
 def _covered(machines: Sequence[Machine], rates: Mapping[str, Rates]) -> dict[MachineKey, Rates]:

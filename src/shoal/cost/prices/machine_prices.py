@@ -2,8 +2,10 @@
 
 The most special source holds: an entry of the price file for the node, then for the pool, then one's own machines by
 pool or model, then the spot history of a spot machine, then an entry for the instance type, then the catalogue. A price
-of a part of the time is completed by the next source. Nothing is estimated: a machine without a price is left out of
-all sums, which are marked as partial, and it is named; only where no machine has a price there is nothing to compute.
+of a part of the time is completed by the next source. A price without a date is that of today: for time in which
+another one was recorded, that one holds, so that an edit changes no closed month. What the catalogue said gives way to
+a price file. Nothing is estimated: a machine without a price is left out of all sums, which are marked as partial, and
+it is named; only where no machine has a price there is nothing to compute.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,11 +25,26 @@ from shoal.data.gpus import find_model
 from shoal.data.instances import catalog, find_instance
 from shoal.units.errors import UserError, Where
 
-_ALWAYS = 0
+ALWAYS = 0
 _MOST_NAMED = 8
 Rates = list[tuple[int, Decimal]]
 MachineKey = tuple[str, int]
 """The name of a machine and when it started: names are used again."""
+
+
+class PresentRates(NamedTuple):
+    """What the price file and the catalogue say now of a machine."""
+
+    rates: Rates
+    """The first one is of `ALWAYS` where a price has no date."""
+    is_listed: bool
+    """The price without a date is that of the catalogue."""
+    reason: str = ""
+    """Why there is none."""
+
+    @property
+    def undated(self) -> Decimal | None:
+        return self.rates[0][1] if self.rates and self.rates[0][0] == ALWAYS else None
 
 
 class UnknownPrice(msgspec.Struct, frozen=True, order=True):
@@ -81,10 +99,12 @@ def machine_prices(
     names: dict[tuple[str, bool], list[str]] = {}
     stale: set[str] = set()
     for machine in machines:
-        rates, reason = _rates(machine, file, measured_watts or {})
+        present = present_rates(machine, file, measured_watts or {})
+        rates, reason = _with_recorded(present, machine, file.currency), present.reason
         if rates and _holds_since(rates) <= machine.start_ms:
             found[machine_key(machine)] = rates
             stale.update(_stale(machine, rates, today))
+            stale.update(_edited(machine, rates, present))
         else:
             is_spot = machine.capacity == "spot"
             if rates:
@@ -151,7 +171,7 @@ def decision_rate(machine: Machine, list_rate: Decimal, *, is_committed: bool) -
     return Decimal(0) if is_committed or machine.capacity == "reserved" else list_rate
 
 
-def _rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, Decimal]) -> tuple[Rates, str]:
+def present_rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, Decimal]) -> PresentRates:
     own = next((one for one in file.on_premises if _is_of(one, machine)), None)
     sources: list[Rates] = [
         [(_since(one.from_ms), one.per_hour) for one in file.machines if one.node and one.node == machine.name],
@@ -163,7 +183,7 @@ def _rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, Decimal
         if hourly is None:
             reason = "has neither watts in the price file nor measured power"
         else:
-            sources.append([(_ALWAYS, hourly * max(1, len(machine.devices)))])
+            sources.append([(ALWAYS, hourly * max(1, len(machine.devices)))])
     elif machine.capacity == "spot":
         sources.append(_spot(machine, file))
     else:
@@ -171,8 +191,45 @@ def _rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, Decimal
         sources.append([(_since(one.from_ms), one.per_hour) for one in of_type])
         listed = list_price(machine.instance_type)
         if listed is not None and file.currency == catalog().currency:
-            sources.append([(_ALWAYS, listed)])
-    return _completed(sources), reason
+            of_file = _completed(sources)
+            return PresentRates(_completed([of_file, [(ALWAYS, listed)]]), not of_file or of_file[0][0] > ALWAYS)
+    return PresentRates(_completed(sources), is_listed=False, reason=reason)
+
+
+def _with_recorded(present: PresentRates, machine: Machine, currency: str) -> Rates:
+    """Prices with dates hold as the file says; recorded ones before them, in place of one without a date."""
+    rates = present.rates
+    if not machine.prices:
+        return rates
+    undated = present.undated
+    first, dated = (rates[:1], rates[1:]) if undated is not None else ([], rates)
+    stated = undated if not present.is_listed else None
+    found = list(first)
+    for one in machine.prices:
+        if dated and one.from_ms >= dated[0][0]:
+            break
+        rate = one.per_hour if one.currency == currency else undated
+        if one.is_listed and stated is not None:
+            rate = stated
+        if rate is not None and (not found or found[-1][1] != rate):
+            found.append((one.from_ms, rate))
+    if len(found) > 1 and found[1][0] <= machine.start_ms:
+        del found[0]
+    return [*found, *dated]
+
+
+def _edited(machine: Machine, rates: Rates, present: PresentRates) -> Iterable[str]:
+    """A price of the file that does not count yet."""
+    undated = present.undated
+    is_past = machine.end_ms is not None or len(present.rates) > 1
+    if undated is None or present.is_listed or is_past or rates[-1][1] == undated:
+        return
+    name = machine.pool or machine.instance_type or machine.name
+    yield (
+        f"the price of {name} is recorded as {rates[-1][1].normalize():f} an hour, the price file says "
+        f"{undated.normalize():f} without a date: it counts from the start of the next recorder; write from: with the "
+        "day since when it holds"
+    )
 
 
 def _spot(machine: Machine, file: PriceFile) -> Rates:
@@ -196,7 +253,7 @@ def _completed(sources: Sequence[Rates]) -> Rates:
 
 def _stale(machine: Machine, rates: Rates, today: date) -> Iterable[str]:
     instance = find_instance(machine.instance_type)
-    if instance is None or machine.capacity == "spot" or rates[0] != (_ALWAYS, instance.usd):
+    if instance is None or machine.capacity == "spot" or rates[0] != (ALWAYS, instance.usd):
         return
     listed = catalog().price_date(instance)
     if catalog().is_stale(instance, today) and listed is not None:
@@ -229,7 +286,7 @@ def _holds_since(rates: Rates) -> int:
 
 
 def _since(at_ms: int | None) -> int:
-    return _ALWAYS if at_ms is None else at_ms
+    return ALWAYS if at_ms is None else at_ms
 
 
 def _day(ms: int) -> str:

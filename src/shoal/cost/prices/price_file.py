@@ -17,6 +17,11 @@ import msgspec
 from shoal.units.errors import UserError, Where, excerpt
 from shoal.units.money import MoneyError, money
 
+MigBasis = Literal["memory", "compute"]
+ShareBasis = Literal["replica", "use"]
+MIG_BASES: tuple[MigBasis, ...] = ("memory", "compute")
+SHARE_BASES: tuple[ShareBasis, ...] = ("replica", "use")
+
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
     """A part of the file."""
@@ -123,6 +128,10 @@ class PriceFile(Entry, frozen=True, kw_only=True):
     budgets: tuple[Budget, ...] = ()
     quotas: dict[str, int] = {}
     """GPUs by queue, for modes in which the holder of a quota pays for what is idle."""
+    mig_by: MigBasis = "memory"
+    """By what a MIG instance has its part of the price of its GPU."""
+    share_by: ShareBasis = "replica"
+    """By what pods that share a GPU have theirs."""
 
 
 _LISTS: Mapping[str, type[Entry]] = {

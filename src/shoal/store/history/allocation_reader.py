@@ -23,6 +23,7 @@ from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.machine_prices import MachineKey
 from shoal.cost.records import Records
 from shoal.cost.report import PriceBasis
+from shoal.cost.share_basis import with_share_basis
 from shoal.store.history.history import ReaderOf, read_history
 
 
@@ -65,6 +66,7 @@ class AllocationReader:
             request = read_request(query, now_ms if recorded is None else recorded)
             start, end = request.window
             records = history.records(start, end, request.steps if len(request.steps) > 1 else ())
+            records = with_share_basis(records, self._settings.file)
             own = self._settings.file.on_premises
             watts = history.measured_watts(records.machines, start, end) if own else {}
             return WindowRecords(request, records, watts, history.notes(start, now_ms), self._settings)

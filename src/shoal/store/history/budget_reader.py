@@ -13,6 +13,7 @@ from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
 from shoal.cost.prices.on_premises import needs_power
 from shoal.cost.prices.price_file import Budget
+from shoal.cost.share_basis import with_share_basis
 from shoal.cost.statement import Period, statement
 from shoal.store.history.history import ReaderOf, read_history
 from shoal.units.calendar_windows import TimeWindow, day_starts, month_window
@@ -22,9 +23,10 @@ from shoal.units.money import cents
 def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: ReaderOf | None = None) -> MonthBudgets:
     """Takes up to a second: it is called in a thread. Months are those of UTC. Nodes without a price count nothing.
     Raises UserError where there is no history, and where no node has a price."""
-    # What was spent does not depend on use, so another source of samples is asked only for the power of own machines.
-    measures_power = needs_power(settings.file.on_premises)
-    history = read_history(folder, reader if measures_power else None)
+    # What was spent depends on use only where GPUs are shared by use; else another source of samples is asked only for
+    # the power of own machines.
+    measures_power, reads_use = needs_power(settings.file.on_premises), settings.file.share_by == "use"
+    history = read_history(folder, reader if measures_power or reads_use else None)
     try:
         recorded = history.ledger.recorded_ms()
         end_ms = now_ms if recorded is None else recorded
@@ -32,7 +34,8 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         month = month_window(last.year, last.month, UTC)
         window = TimeWindow(month.start_ms, end_ms)
         days = tuple(start for start, _ in day_starts(window, UTC))
-        records = history.records_without_use(window.start_ms, window.end_ms)
+        read = history.records if reads_use else history.records_without_use
+        records = with_share_basis(read(window.start_ms, window.end_ms), settings.file)
         since_ms = history.ledger.since_ms() or 0
         deleted_ms = history.ledger.deleted_ms() or 0
         watts = history.measured_watts(records.machines, *window) if measures_power else {}

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from shoal.client.item import Item
-from shoal.cost.device_shares import mig_share
+from shoal.cost.device_shares import mig_shares
 from shoal.cost.records import FULL_SHARE, DeviceShare
 from shoal.data.gpus import read_product
 from shoal.data.mig import layout_of_product
@@ -100,8 +100,8 @@ def read_slice(item: Item) -> SliceReading | None:
         parent, profile = device.text("parentUUID"), device.text("profile")
         gpu = parent or uuid
         gpus.setdefault(gpu)
-        share = _share(product, profile) if parent else FULL_SHARE
-        shares[spec.driver, spec.pool.name, device.name] = DeviceShare(gpu, share, uuid if parent else "")
+        share, compute = _shares(product, profile) if parent else (FULL_SHARE, 0)
+        shares[spec.driver, spec.pool.name, device.name] = DeviceShare(gpu, share, uuid if parent else "", compute)
     if not spec.node_name or not gpus:
         return None
     return SliceReading(spec.node_name, shares, tuple(gpus), product.replace(" ", "-"))
@@ -119,7 +119,9 @@ def claimed_shares(item: Item, known: Mapping[ClaimedDevice, DeviceShare]) -> tu
         if not one.admin_access
     ]
     return tuple(
-        one if users == 1 else DeviceShare(one.device, one.share // users, one.part) for one in found if one is not None
+        one if users == 1 else DeviceShare(one.device, one.share // users, one.part, one.compute // users)
+        for one in found
+        if one is not None
     )
 
 
@@ -138,7 +140,6 @@ def with_slices(names: NodeDeviceNames, slices: Sequence[SliceReading]) -> NodeD
     return NodeDeviceNames((*names.devices, *(gpu for gpu in gpus if gpu not in names.devices)), shares, {}, product)
 
 
-def _share(product: str, profile: str) -> int:
+def _shares(product: str, profile: str) -> tuple[int, int]:
     layout = layout_of_product(read_product(product.replace(" ", "-")).name)
-    found = mig_share(layout, profile) if layout is not None else None
-    return FULL_SHARE // 8 if found is None else found
+    return mig_shares(layout, profile, FULL_SHARE // 8)

@@ -48,13 +48,16 @@ def open_for_writing(folder: Path) -> FileTables:
 
 
 def open_for_reading(folder: Path) -> FileTables:
-    """Raises UserError where there is no history."""
+    """What was committed until now; it is closed soon, as the file cannot shrink meanwhile. Raises UserError where
+    there is no history."""
     path = folder / FILE
     if not path.is_file():
         fix = "start shoal up or shoal run with a history, or name its folder with --history"
         raise UserError("has no history", where=Where(file=str(folder)), fix=fix)
     try:
         database = _connected(f"file:{_quoted(path)}?mode=ro")
+        # One transaction for all that is read: what is written meanwhile would not fit what was read before.
+        database.execute("begin")
         database.execute("select 1 from machine limit 1")
     except sqlite3.Error as error:
         raise _unusable(folder, str(error)) from error

@@ -15,6 +15,7 @@ from shoal.store.history.alert_rows import AlertRows
 from shoal.store.history.created_rows import CreatedRows
 from shoal.store.history.file_tables import open_for_reading, open_for_writing
 from shoal.store.history.ledger import Ledger
+from shoal.store.history.quota_spans import QuotaSpans
 from shoal.store.history.sample_reader import SampleReader
 from shoal.store.history.samples import Retention, Samples
 from shoal.store.history.tables import Tables
@@ -41,6 +42,7 @@ class UsageHistory:
         self.alerts = AlertRows(tables)
         self.created = CreatedRows(tables)
         self.team_budgets = TeamBudgetRows(tables)
+        self.quotas = QuotaSpans(tables)
 
     def records(self, start_ms: int, end_ms: int, days: Sequence[int] = ()) -> Records:
         """What happened in the window. `days` divide the records of use."""

@@ -12,12 +12,13 @@ from typing import TypeVar
 import msgspec
 
 from shoal.cost.records import Holder, Holding, Machine, Span, Wait
+from shoal.store.history.quota_spans import without_namespace
 from shoal.store.history.tables import StoredRow, Table, Tables
 
 _RECORDED, _SINCE, _DELETED = "recorded", "since", "deleted"
 _LONGEST_MS = 1 << 62
 T = TypeVar("T")
-LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap", "alert", "created")
+LEDGER: tuple[Table, ...] = ("machine", "holding", "wait", "gap", "alert", "created", "quota")
 
 
 class LedgerChanges(msgspec.Struct):
@@ -85,6 +86,9 @@ class Ledger:
             created = tables.of_tenant("created", namespace)
             tables.delete("created", (row.key for row in created))
             tables.delete("budget", (namespace,))
+            tables.delete("quota", (row.key for row in tables.of_tenant("quota", namespace)))
+            changed = (without_namespace(row, namespace) for row in tables.of_tenant("quota", ""))
+            tables.put("quota", [row for row in changed if row is not None])
         return len(held) + len(waits) + len(alerts) + len(created)
 
     def delete_before(self, before_ms: int) -> int:

@@ -16,7 +16,7 @@ from shoal.api.node import Node
 from shoal.api.resources import amounts
 from shoal.api.wire import dec_hook
 from shoal.client.item import Item
-from shoal.cost.device_shares import mig_share, replica_share
+from shoal.cost.device_shares import mig_shares, replica_share
 from shoal.cost.records import (
     FULL_SHARE,
     BrokenDevice,
@@ -98,7 +98,8 @@ class NodeDeviceNames(msgspec.Struct, frozen=True):
         count = self.replicas.get(resource, 1)
         if found is None or count <= 1:
             return found
-        return DeviceShare(found.device, found.share * replica_share(count) // FULL_SHARE, name)
+        share, compute = (part * replica_share(count) // FULL_SHARE for part in (found.share, found.compute))
+        return DeviceShare(found.device, share, name, compute)
 
 
 class NodeReading(msgspec.Struct, frozen=True):
@@ -161,9 +162,9 @@ def _reported(topology: _ReportedTopology, product: str) -> NodeDeviceNames:
     for gpu in topology.gpus:
         shares[gpu.uuid] = DeviceShare(gpu.uuid)
         for instance in gpu.mig or ():
-            share = mig_share(layout, instance.profile) if layout is not None else None
             equal = FULL_SHARE // max(1, len(gpu.mig or ()))
-            shares[instance.uuid] = DeviceShare(gpu.uuid, equal if share is None else share, instance.uuid)
+            share, compute = mig_shares(layout, instance.profile, equal)
+            shares[instance.uuid] = DeviceShare(gpu.uuid, share, instance.uuid, compute)
     devices = tuple(gpu.uuid for gpu in topology.gpus if gpu.uuid)
     return NodeDeviceNames(devices, shares, dict(topology.replicas), product)
 

@@ -306,7 +306,9 @@ def _limit(demand: Demand | None, device_mib: int) -> int:
 
 
 def _limited(one: DeviceShare, limit: int) -> DeviceShare:
-    return one if limit >= one.share else DeviceShare(one.device, limit, one.part)
+    if limit >= one.share:
+        return one
+    return DeviceShare(one.device, limit, one.part, one.compute * limit // one.share)
 
 
 def group_key(pod: RecordedPod) -> str:

@@ -15,10 +15,11 @@ from shoal.api.conditions import Condition, find_condition
 from shoal.api.kueue.quotas import ResourceGroup
 from shoal.api.kueue.workload_status import Admission
 from shoal.api.meta import ObjectMeta
+from shoal.api.resource_quotas import ResourceQuota
 from shoal.api.wire import ApiStruct, dec_hook
 from shoal.client.item import Item
 from shoal.cost.borrowing import QuotaHolder
-from shoal.cost.records import FULL_SHARE
+from shoal.cost.records import FULL_SHARE, QuotaKind, QuotaSpan
 from shoal.units.quantity import Quantity
 
 _PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
@@ -59,6 +60,7 @@ class _KaiResources(ApiStruct, frozen=True):
 
 
 class _KaiSpec(ApiStruct, frozen=True):
+    parent_queue: str = ""
     resources: _KaiResources = _KaiResources()
 
 
@@ -68,6 +70,7 @@ class _KaiQueue(ApiStruct, frozen=True):
 
 class _VolcanoSpec(ApiStruct, frozen=True):
     deserved: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    parent: str = ""
 
 
 class _VolcanoQueue(ApiStruct, frozen=True):
@@ -88,6 +91,7 @@ class WorkloadQuota(msgspec.Struct, frozen=True):
 
 _workloads = msgspec.json.Decoder(_RecordedWorkload, dec_hook=dec_hook)
 _queues = msgspec.json.Decoder(_RecordedQueue, dec_hook=dec_hook)
+_namespace_quotas = msgspec.json.Decoder(ResourceQuota, dec_hook=dec_hook)
 _volcano_queues = msgspec.json.Decoder(_VolcanoQueue, dec_hook=dec_hook)
 
 
@@ -136,6 +140,30 @@ def volcano_quota(item: Item) -> int | None:
     """What a queue of Volcano deserves of GPUs; None where it says nothing. Raises msgspec.DecodeError."""
     found = _volcano_queues.decode(item.data).spec.deserved.get(_GPU)
     return None if found is None else found.milli_value() * FULL_SHARE // 1000
+
+
+def gpu_quota(kind: QuotaKind, item: Item) -> QuotaSpan | None:
+    """The quota of GPUs of an object of the kind; None for one without a bound. Raises msgspec.DecodeError and
+    ValueError."""
+    if kind == "cluster-queue":
+        amounts = [amount for pool, amount in nominal_of(item).items() if pool.partition("/")[2] == _GPU]
+        return QuotaSpan(kind, item.name, 0, None, sum(amounts) * FULL_SHARE) if amounts else None
+    if kind == "kai":
+        share, parent = kai_quota(item), item.read(_KaiQueue).spec.parent_queue
+    elif kind == "volcano":
+        share, parent = volcano_quota(item), _volcano_queues.decode(item.data).spec.parent
+    else:
+        share, parent = _namespace_quota(item), ""
+    return None if share is None else QuotaSpan(kind, item.name, 0, None, share, parent)
+
+
+def _namespace_quota(item: Item) -> int | None:
+    """A quota with scopes is of some pods only."""
+    spec = _namespace_quotas.decode(item.data).spec
+    if spec.scopes or spec.scope_selector is not None:
+        return None
+    found = spec.hard.get(f"requests.{_GPU}")
+    return None if found is None else found.value() * FULL_SHARE
 
 
 def _counted(amounts: Mapping[str, int]) -> dict[str, int]:

@@ -25,6 +25,7 @@ Table = Literal[
     "alert",
     "created",
     "budget",
+    "quota",
 ]
 TABLES: tuple[Table, ...] = (
     "machine",
@@ -41,6 +42,7 @@ TABLES: tuple[Table, ...] = (
     "alert",
     "created",
     "budget",
+    "quota",
 )
 
 
