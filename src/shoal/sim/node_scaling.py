@@ -31,6 +31,7 @@ from shoal.engine.events import NodeSeen
 from shoal.engine.from_api import node_facts_of
 from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.rounds import Rounds
+from shoal.store.freed_capacity import freed_capacity
 from shoal.store.inventory import Inventory
 from shoal.store.kept_capacity import KeptCapacity, kept_capacity
 from shoal.store.node_planning import EXPECTED, NodeScaling, ScalingOptions, search_removal, undecided_scaling
@@ -48,6 +49,7 @@ def decided_scaling(
     records = rounds.run()
     inventory = Inventory(documents)
     scaling, given = undecided_scaling(inventory, rounds.cluster, waiting, held, options)
+    given = freed_capacity(rounds.cluster, given, options.freeing, options.now).added_to(given)
     kept = kept_capacity(inventory, options.now)
     given, _ = with_bookings(given, [pod for each in kept.demand.booked for pod in each.pods])
     given = kept.demand.added_to(given)
