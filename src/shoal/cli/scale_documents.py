@@ -63,7 +63,10 @@ def scaling_options(
 
         now = WallClock().now()
     settings = PlanningSettings("Ignore" if ignores_preferences else "Respect", packing="LeastCost")
-    freeing = FreeingPolicy.of(rules_in_use(source.documents) or RunConfiguration())
+    own = rules_in_use(source.documents)
+    # Where the configuration is not known, Shoal schedules all pods.
+    names = (pod.spec.scheduler_name for pod in waiting_pods(source.documents, loaded).values()) if own is None else ()
+    freeing = FreeingPolicy.of(own or RunConfiguration(), names)
     return ScalingOptions(types_of or types_for_pool, now, settings, spot_to_spot, removes, freeing=freeing)
 
 

@@ -39,11 +39,11 @@ NOW_S = 1_767_225_600.0
 SLICE = "nvidia.com/mig-1g.10gb"
 
 
-def pod(name: str, since_s: float = NOW_S, **requests: str) -> Pod:
+def pod(name: str, **requests: str) -> Pod:
     part = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", **requests}, "limits": requests}}
     raw = {"metadata": {"name": name, "namespace": "a"}, "spec": {"schedulerName": "shoal", "containers": [part]}}
     made = convert(raw, Pod, Where(obj=name))
-    refused = Condition("PodScheduled", "False", "Unschedulable", "", datetime.fromtimestamp(since_s, UTC))
+    refused = Condition("PodScheduled", "False", "Unschedulable", "", datetime.fromtimestamp(NOW_S, UTC))
     return replace(made, status=replace(made.status, conditions=(refused,)))
 
 

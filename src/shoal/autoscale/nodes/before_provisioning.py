@@ -106,10 +106,15 @@ class Hold(msgspec.Struct, frozen=True):
     step: FreeingStep
     until_s: float
     words: str
+    timeout_s: float
 
     @property
     def reason(self) -> str:
-        return f"{NOT_PROVISIONING}{self.words} first; a node is provisioned at {_at(self.until_s)} if it still waits"
+        """Without the time of now, so that equal decisions are told once."""
+        return (
+            f"{NOT_PROVISIONING}{self.words} first; a node is provisioned if the pod still waits "
+            f"{self.timeout_s / 60:g} minutes after it was refused"
+        )
 
 
 class UnitOutcome(msgspec.Struct, frozen=True):
@@ -153,7 +158,8 @@ def outcome(unit: WaitingUnit, freeing: Freeing, policy: FreeingPolicy, now_s: f
         elif step != "repartition" and due_s is not None and due_s >= until_s:
             notes[step] = f"would serve it at {_at(due_s)}, but its time is over at {_at(until_s)}"
         else:
-            return UnitOutcome(Hold(step, until_s, _chosen(step, layouts, due_s or 0.0)), notes)
+            words = _chosen(step, layouts, due_s or 0.0)
+            return UnitOutcome(Hold(step, until_s, words, policy.timeouts_s[step]), notes)
     return UnitOutcome(None, notes)
 
 
@@ -168,8 +174,11 @@ def _unserved(unit: WaitingUnit, step: FreeingStep, policy: FreeingPolicy) -> st
 
 def _chosen(step: FreeingStep, layouts: Layouts, due_s: float) -> str:
     if step == "repartition":
-        of = ", ".join(f"node {node} (MIG layout {layout})" for node, layout in layouts)
-        return f"GPUs are repartitioned: {of}"
+        by_layout: dict[str, list[str]] = {}
+        for node, layout in layouts:
+            by_layout.setdefault(layout, []).append(node)
+        each = (f"of {', '.join(nodes)} are repartitioned to {layout}" for layout, nodes in sorted(by_layout.items()))
+        return f"GPUs {', '.join(each)}"
     what = "other pods are moved" if step == "consolidate" else "pods of lower priority yield"
     return f"{what} from {_at(due_s)}"
 
