@@ -32,6 +32,7 @@ from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.yielding_pods import freed_by_pods
 from shoal.devices.names import MIG_PREFIX
 from shoal.engine.cluster import Cluster
+from shoal.engine.from_api import ask_of_pod
 from shoal.store.mig_relabelling import MIG_CONFIG, layouts_for, under_layout
 
 ALLOWED: Final = "shoal.dev/mig-repartition"
@@ -54,6 +55,11 @@ class FreedCapacity(msgspec.Struct, frozen=True):
     def added_to(self, given: PlanningInput) -> PlanningInput:
         """The input without the units for which no node is provisioned yet."""
         return held_back(self.outcomes, given)
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether any unit is held back: what becomes free for it must not be removed meanwhile."""
+        return any(found.hold is not None for _, found in self.outcomes)
 
     def over_after_s(self, now_s: float) -> float | None:
         """When the first unit is not held back any more."""
@@ -81,29 +87,29 @@ def _repartitionable(
 ) -> Iterable[RepartitionableNode]:
     for existing in nodes:
         node = existing.node
-        if existing.is_managed or existing.is_deleting or not is_allowed(node):
+        if existing.is_managed or existing.is_deleting or not node.is_ready() or not _is_allowed(node):
             continue
         age_s = now_s - _changed_s(node)
         if age_s < timeout_s and _is_under_way(node):
             layout = node.metadata.labels[MIG_CONFIG]
             yield RepartitionableNode(existing, {layout: under_layout(node, layout)})
-        elif age_s >= _PAUSE_S and node.metadata.labels.get(_STATE) == _SUCCESS and not has_holders(cluster, node):
+        elif age_s >= _PAUSE_S and node.metadata.labels.get(_STATE) == _SUCCESS and _is_idle(cluster, existing):
             names = dict.fromkeys((*layouts_for(node, (), 0), *layouts_for(node, (), 1)))
             yield RepartitionableNode(existing, {name: under_layout(node, name) for name in names})
 
 
-def is_allowed(node: Node) -> bool:
+def _is_allowed(node: Node) -> bool:
     meta = node.metadata
     return "true" in (meta.labels.get(ALLOWED), meta.annotations.get(ALLOWED))
 
 
-def has_holders(cluster: Cluster, node: Node) -> bool:
-    """Whether a pod holds a part of its GPUs, or is not known not to."""
-    row = cluster.row_of.get(node.metadata.name)
+def _is_idle(cluster: Cluster, existing: ExistingNode) -> bool:
+    """Whether no pod holds a part of its GPUs, also none for which capacity is only kept."""
+    row = cluster.row_of.get(existing.name)
     if row is None:
-        return True
-    asks = (cluster.pods[pod].ask for pod in cluster.pods_on(row))
-    return any(
+        return False
+    asks = [cluster.pods[pod].ask for pod in cluster.pods_on(row)] + [ask_of_pod(pod) for pod in existing.pods]
+    return not any(
         ask.devices or ask.claims or any(name.startswith(MIG_PREFIX) for name, _ in ask.requests) for ask in asks
     )
 

@@ -32,6 +32,11 @@ from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pool_reading import pool_of
+from shoal.engine.cluster import Cluster
+from shoal.engine.events import NodeSeen, PodBound
+from shoal.engine.from_api import ask_of_pod, node_facts_of
+from shoal.engine.intake import Intake
+from shoal.store.freed_capacity import CHANGED, freed_capacity
 from shoal.store.mig_relabelling import layouts_for, under_layout
 from shoal.units.errors import UserError, Where
 
@@ -168,6 +173,47 @@ def test_what_a_layout_serves_is_not_provisioned_and_plans_do_not_get_dearer() -
         asked = tuple(each for each in pods if pod_key(each) in held)
         assert held <= plan_nodes(replace(given, nodes=tuple(under), pods=asked, pools=())).placed.keys()
     assert held_once
+
+
+ALLOWED_LABELS = {"shoal.dev/mig-repartition": "true", "nvidia.com/mig.config.state": "success"}
+
+
+def one_node(labels: dict[str, str], notes: dict[str, str], *residents: Pod, bound: Pod | None = None) -> bool:
+    """Whether the GPUs of the node would be repartitioned for a pod that waits."""
+    existing = mig_node("n1").existing
+    meta = existing.node.metadata
+    node = replace(existing.node, metadata=replace(meta, labels={**meta.labels, **labels}, annotations=notes))
+    cluster = Cluster()
+    intake = Intake(cluster)
+    intake.apply(NodeSeen(node_facts_of(node)))
+    if bound is not None:
+        intake.apply(PodBound(pod_key(bound), ask_of_pod(bound), "n1"))
+    waiting = pod("p", **{SLICE: "1"})
+    given = replace(given_for([waiting], []), nodes=(replace(existing, node=node, pods=residents),))
+    found = freed_capacity(cluster, given, FreeingPolicy(), datetime.fromtimestamp(NOW_S, UTC))
+    assert found.is_holding is bool(found.layouts)
+    return found.is_holding
+
+
+def test_only_idle_gpus_whose_layout_may_be_changed_are_repartitioned() -> None:
+    whole = pod("job", **{"nvidia.com/gpu": "1"})
+    assert one_node(ALLOWED_LABELS, {})
+    assert one_node(ALLOWED_LABELS, {}, pod("cpu"), bound=pod("cpu"))
+    assert one_node(ALLOWED_LABELS, {CHANGED: "2025-12-31T22:00:00Z"})
+    assert not one_node({}, {})
+    assert not one_node({**ALLOWED_LABELS, "nvidia.com/mig.config.state": "pending"}, {})
+    assert not one_node({**ALLOWED_LABELS, "nvidia.com/mig.capable": "false"}, {})
+    assert not one_node(ALLOWED_LABELS, {}, bound=whole)
+    assert not one_node(ALLOWED_LABELS, {}, whole), "capacity is kept for a pod that does not exist yet"
+    # It was changed half an hour ago, and advertises what its layout says.
+    assert not one_node(ALLOWED_LABELS, {CHANGED: "2025-12-31T23:30:00Z"})
+
+
+def test_a_layout_that_is_being_applied_serves_until_its_time_is_over_or_it_failed() -> None:
+    changing = {**ALLOWED_LABELS, "nvidia.com/mig.config": "all-1g.10gb"}
+    assert one_node(changing, {CHANGED: "2025-12-31T23:58:00Z"})
+    assert not one_node(changing, {CHANGED: "2025-12-31T23:50:00Z"})
+    assert not one_node({**changing, "nvidia.com/mig.config.state": "failed"}, {CHANGED: "2025-12-31T23:58:00Z"})
 
 
 @pytest.mark.parametrize(

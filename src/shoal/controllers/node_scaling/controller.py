@@ -268,11 +268,11 @@ class NodeScalingController:
         scaling, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)
         active = [item.name for item in self._context.informers.of(self._pools) if mode_of(item) == "active"]
         given = msgspec.structs.replace(given, pools=_only(given.pools, frozenset(active)))
-        freed = await self._computations.freed(state.cluster, given, self._freeing, options.now)
-        given = freed.added_to(given)
         demand = self._requests.demand([each.value for each in inventory.of(Pod)])
         kept = [pod for each in demand.booked for pod in each.pods]
         given, homeless = await self._computations.booked(given, kept)
+        freed = await self._computations.freed(state.cluster, given, self._freeing, options.now)
+        given = freed.added_to(given)
         return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless, freed)
 
     async def _decide(self, state: ScalingState, world: World) -> float | None:
@@ -315,7 +315,7 @@ class NodeScalingController:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})
-        elif self._is_search_due():
+        elif not found.freed.is_holding and self._is_search_due():
             soonest.append(await self._remove(state, world, found._replace(given=room), both))
         self._count(world, found.given, plan)
         return min((each for each in soonest if each is not None), default=None)
