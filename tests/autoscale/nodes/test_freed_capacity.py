@@ -13,7 +13,7 @@ from shoal.api.conditions import Condition
 from shoal.api.decode import convert
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.api.run_configuration import RunConfiguration
+from shoal.api.run_configuration import NodeScalingRules, RunConfiguration
 from shoal.autoscale.nodes.before_provisioning import (
     STEPS,
     Freeing,
@@ -32,10 +32,18 @@ from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pool_reading import pool_of
+from shoal.autoscale.nodes.yielding_pods import freed_by_pods
+from shoal.cli.preemption_options import steps_of_rules
 from shoal.engine.cluster import Cluster
-from shoal.engine.events import NodeSeen, PodBound
+from shoal.engine.cycle import cycle
+from shoal.engine.events import NodeSeen, PodArrived, PodBound
 from shoal.engine.from_api import ask_of_pod, node_facts_of
 from shoal.engine.intake import Intake
+from shoal.engine.placement import Placement
+from shoal.engine.plan import Evict, Plan
+from shoal.engine.pod_identity import PodIdentity
+from shoal.engine.preemption.policy import VictimPolicy
+from shoal.engine.profile import Profile
 from shoal.store.freed_capacity import CHANGED, freed_capacity
 from shoal.store.mig_relabelling import layouts_for, under_layout
 from shoal.units.errors import UserError, Where
@@ -214,6 +222,48 @@ def test_a_layout_that_is_being_applied_serves_until_its_time_is_over_or_it_fail
     assert one_node(changing, {CHANGED: "2025-12-31T23:58:00Z"})
     assert not one_node(changing, {CHANGED: "2025-12-31T23:50:00Z"})
     assert not one_node({**changing, "nvidia.com/mig.config.state": "failed"}, {CHANGED: "2025-12-31T23:58:00Z"})
+
+
+def scattered(priority: int) -> Cluster:
+    """Two nodes of two GPUs with one pod on each, and a pod that wants both GPUs of a node."""
+    cluster = Cluster()
+    intake = Intake(cluster)
+    for number in range(2):
+        intake.apply(NodeSeen(node_facts_of(mig_node(f"n{number}").existing.node)))
+        resident = ask_of_pod(pod("r", **{"nvidia.com/gpu": "1"}))
+        who = PodIdentity(since_s=NOW_S - 60 + number)
+        intake.apply(PodBound(f"a/r{number}", resident, f"n{number}", who=who))
+    intake.apply(PodArrived("a/p", ask_of_pod(pod("p", **{"nvidia.com/gpu": "2"})), priority=priority))
+    return cluster
+
+
+@pytest.mark.parametrize(("priority", "step"), [(0, "consolidate"), (10, "reclaim")])
+def test_pods_that_will_have_run_long_enough_are_found_and_nothing_is_changed(priority: int, step: Any) -> None:
+    cluster = scattered(priority)
+    units = [WaitingUnit("a/p", (pod("p", **{"nvidia.com/gpu": "2"}),), NOW_S)]
+    order: Any = (step,)
+    policy = replace(MOVES, order=order, victims=VictimPolicy(min_runtime_s=120.0))
+    for _ in range(2):
+        (due_s,) = freed_by_pods(cluster, units, policy, NOW_S)[step].values()
+        assert NOW_S + 60 <= due_s <= NOW_S + 61
+        assert sorted(cluster.pods) == ["a/r0", "a/r1"]
+        assert cluster.pending.in_order() == ["a/p"]
+        assert not cluster.terminating
+    assert not freed_by_pods(cluster, units, replace(policy, victims=VictimPolicy(min_runtime_s=3600.0)), NOW_S)[step]
+
+
+def test_a_step_that_is_not_listed_is_taken_for_pods_that_have_waited_for_the_time_of_provisioning() -> None:
+    cluster = scattered(10)
+    own = RunConfiguration(node_scaling=NodeScalingRules(before_provisioning=(), provisioning_time="10m"))
+    steps = steps_of_rules(own)
+    placement = Placement(cluster, Profile("First"))
+    for at_s in (0.0, 300.0, 599.0):
+        assert not evicted(cycle(cluster, placement, now_s=NOW_S + at_s, seed=1, steps=steps))
+    assert len(evicted(cycle(cluster, placement, now_s=NOW_S + 600, seed=1, steps=steps))) == 1
+
+
+def evicted(plan: Plan) -> list[Evict]:
+    return [each for each in plan.intentions if isinstance(each, Evict)]
 
 
 @pytest.mark.parametrize(

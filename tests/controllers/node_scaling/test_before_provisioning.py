@@ -114,16 +114,3 @@ async def test_a_pod_that_has_to_run_for_a_while_yet_is_waited_for_where_the_ord
         await world.until_running("urgent", 1, within_s=200)
         assert bool(world.cloud.requests) is (not order)
         assert await world.running("low") == (not order)
-
-
-@virtual
-async def test_a_step_that_is_not_listed_is_taken_for_a_pod_that_gets_no_node(tmp_path: Path) -> None:
-    async with scaled_cluster(tmp_path, own=configured(()), machines=[machine(NODE, gpus=8)]) as world:
-        await world.cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "high"}, "value": 1000})
-        await world.pod("low", 8)
-        await world.until_running("low", 1, within_s=60)
-        await world.pod("urgent", 8, priorityClassName="high")
-        await world.cluster.pass_time(14 * 60)
-        assert await world.running("low") == 1
-        await world.until_running("urgent", 1, within_s=150)
-        assert len(await world.cluster.all(NODES)) == 1
