@@ -22,8 +22,10 @@ from build.foreign_kinds import established
 from build.small_clusters import SmallCluster, small_cluster
 from build.storm_crews import NEEDED
 from shoal.api.run_configuration import RunConfiguration
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.cli.preemption_options import steps_of_rules
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import LIGHT_POD_GROUPS, NODE_CLAIMS, NODE_POOLS
 from shoal.client.informers import Informers
@@ -39,6 +41,7 @@ from shoal.embedded.cloud.machines import CloudMachines
 from shoal.embedded.cloud.settings import CloudSettings
 from shoal.embedded.cloud.simulated_cloud import SimulatedCloud
 from shoal.embedded.kubelets.fleet import Fleet
+from shoal.embedded.machines.machine import Machine
 from shoal.engine.cycle import STEPS
 from shoal.engine.profile import DEFAULT_POLICY, POLICIES
 from shoal.wiring.controllers import CONTROLLERS, own_controllers
@@ -90,10 +93,11 @@ class ScriptedCloud:
 
 
 class ScaledCluster:
-    def __init__(self, cluster: SmallCluster, crew: Crew, settings: CloudSettings) -> None:
+    def __init__(self, cluster: SmallCluster, crew: Crew, settings: CloudSettings, own: RunConfiguration) -> None:
         self.cluster = cluster
         self.crew = crew
         self.settings = settings
+        self.own = own
         api = crew.way_in("system:masters-of-the-cloud", "cloud")
         self.cloud = ScriptedCloud(SimulatedCloud(api, cluster.clock, settings))
         self.others: list[Presence] = []
@@ -110,7 +114,9 @@ class ScaledCluster:
         context = life.context("node-scaling", self.crew.way_in("system:shoal", "node-scaling"))
         served = Served(context)
         schedulers = frozenset({"shoal", "default-scheduler"})
-        self.controller = NodeScalingController(context, served, self.cloud, schedulers, self.others)
+        self.controller = NodeScalingController(
+            context, served, self.cloud, schedulers, self.others, FreeingPolicy.of(self.own)
+        )
         await served.look()
         life.start("node scaling", self.controller.run)
         life.start("served", served.run)
@@ -209,17 +215,17 @@ def _pod(name: str, gpus: int, labels: dict[str, str] | None = None, notes: Obj 
 class _CloudCrew(Crew):
     """Kubernetes' controllers, and a fleet whose machines are those of the cloud."""
 
-    def __init__(self, cluster: SmallCluster, settings: CloudSettings) -> None:
+    def __init__(self, cluster: SmallCluster, settings: CloudSettings, machines: Sequence[Machine]) -> None:
         self._cloud_settings = settings
         unneeded = (set(CONTROLLERS) | set(own_controllers(cluster.plane))) - set(NEEDED)
-        super().__init__(cluster, [], random.Random(1), without=unneeded)
+        super().__init__(cluster, machines, random.Random(1), without=unneeded)
 
     def _scheduler(self) -> Process:
         return Process(self, [])
 
     def _nodes(self) -> Process:
         def fleet(context: Context) -> Fleet:
-            made = Fleet(context, [], self._settings)
+            made = Fleet(context, self._machines, self._settings)
             machines = CloudMachines(context, made, self._cloud_settings)
             self.machine_task = asyncio.ensure_future(machines.run())
             return made
@@ -245,6 +251,8 @@ async def scaled_cluster(
     seed: int = 1,
     groups: Iterable[str] = _GROUPS,
     parts: tuple[str, ...] = ("scheduler",),
+    own: RunConfiguration | None = None,
+    machines: Sequence[Machine] = (),
 ) -> AsyncIterator[ScaledCluster]:
     async with small_cluster(folder, seed=seed) as cluster:
         name_alike(cluster, seed)
@@ -253,10 +261,11 @@ async def scaled_cluster(
             if one["spec"]["group"] in wanted:
                 await cluster.create(DEFINITIONS, one)
         await established(cluster)
-        crew = _CloudCrew(cluster, settings)
-        scaled = ScaledCluster(cluster, crew, settings)
+        crew = _CloudCrew(cluster, settings, machines)
+        scaled = ScaledCluster(cluster, crew, settings, own or RunConfiguration())
         life = _life(cluster, crew, "shoal", seed)
-        choice = RunChoice(own=RunConfiguration(), builder=POLICIES[DEFAULT_POLICY], steps=STEPS, controllers=parts)
+        steps = STEPS if own is None else steps_of_rules(own)
+        choice = RunChoice(own=scaled.own, builder=POLICIES[DEFAULT_POLICY], steps=steps, controllers=parts)
         try:
             await start_shoal(life, lambda agent: crew.way_in("system:shoal", agent), choice)
             life.start("caches", life.informers.run)

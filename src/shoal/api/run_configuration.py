@@ -1,4 +1,5 @@
-"""The configuration file of `shoal run`: which pods it schedules, by which policy, preemption, leader election.
+"""The configuration file of `shoal run`: which pods it schedules, by which policy, preemption, node scaling, leader
+election.
 
 A document of its own, so that one file may contain it together with what people have already: Kueue's Configuration and
 a KubeSchedulerConfiguration. An unknown field is refused here, because a typing error in the one file that says who may
@@ -30,6 +31,8 @@ _MOST_NAMES = 64
 _JITTER = 1.2
 
 Some = Annotated[int, Meta(ge=1, le=4096)]
+FreeingStep = Literal["repartition", "consolidate", "reclaim"]
+"""A way in which capacity of nodes that exist becomes free for pods that wait."""
 
 
 class LeaderElectionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +77,32 @@ class PreemptionRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
         return seconds(self.min_runtime, where.below("minRuntime"))
 
 
+class NodeScalingRules(ApiStruct, frozen=True, forbid_unknown_fields=True):
+    """What is done before nodes are provisioned, in which order."""
+
+    before_provisioning: tuple[FreeingStep, ...] = ("repartition", "consolidate", "reclaim")
+    repartition_timeout: str = "5m"
+    consolidate_timeout: str = "5m"
+    reclaim_timeout: str = "5m"
+    """After these times a node is provisioned although the step would serve the pod."""
+    provisioning_time: str = "15m"
+    """How long a pod has to wait for a node before a step is taken for it that is not listed."""
+
+    def timeout_s(self, step: FreeingStep, where: Where = _HERE) -> float:
+        return seconds(getattr(self, f"{step}_timeout"), where.below(f"{step}Timeout"))
+
+    def provisioning_s(self, where: Where = _HERE) -> float:
+        return seconds(self.provisioning_time, where.below("provisioningTime"))
+
+    def check(self, where: Where) -> None:
+        listed = self.before_provisioning
+        if len(set(listed)) != len(listed):
+            raise UserError("names each step once", where=where.below("beforeProvisioning"))
+        for step in listed:
+            self.timeout_s(step, where)
+        self.provisioning_s(where)
+
+
 class ProjectNamespaces(ApiStruct, frozen=True, forbid_unknown_fields=True):
     """Where other projects are installed: what they are told, and whether they run, is looked for there alone. Objects
     of the same names elsewhere belong to users."""
@@ -95,6 +124,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
     leader_election: LeaderElectionRules = field(default_factory=LeaderElectionRules)
     client: ClientRules = field(default_factory=ClientRules)
     preemption: PreemptionRules = field(default_factory=PreemptionRules)
+    node_scaling: NodeScalingRules = field(default_factory=NodeScalingRules)
     webhook: WebhookRules = field(default_factory=WebhookRules)
     namespaces: ProjectNamespaces = field(default_factory=ProjectNamespaces)
     admission: AdmissionSettings = field(default_factory=AdmissionSettings)
@@ -108,6 +138,7 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
             raise UserError(f"at most {_MOST_NAMES} names, each once", where=here)
         self.leader_election.timing_s(where.below("leaderElection"))
         self.preemption.min_runtime_s(where.below("preemption"))
+        self.node_scaling.check(where.below("nodeScaling"))
         self.webhook.check(where.below("webhook"))
         self.admission.check(where.below("admission"))
         self.pod_autoscaling.check(where.below("podAutoscaling"))
@@ -118,5 +149,6 @@ class RunConfiguration(ApiStruct, frozen=True, forbid_unknown_fields=True):
             scheduler_names=self.scheduler_names,
             policy=self.policy,
             preemption=self.preemption,
+            node_scaling=self.node_scaling,
             namespaces=self.namespaces,
         )

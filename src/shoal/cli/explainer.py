@@ -13,7 +13,7 @@ from functools import cached_property
 
 from shoal.api.decode import Document, meta_of
 from shoal.api.pod import Pod
-from shoal.api.run_configuration import PreemptionRules
+from shoal.api.run_configuration import RunConfiguration
 from shoal.api.workloads import Job
 from shoal.cli.claim_facts import claim_lines
 from shoal.cli.deleted_nodes import lost_of_gang, on_lost_nodes
@@ -74,10 +74,10 @@ class Explainer:
         self._is_living = self._objects.is_living
         # The rounds have to end as those of the scheduler that runs there: it moves no pods unless it is configured to.
         own = rules_in_use(documents)
-        rules = PreemptionRules() if own is None else own.preemption
+        rules = own or RunConfiguration()
         self._steps = steps_of_rules(rules) if self._is_living or own is not None else None
         self._rounds: Rounds = rounds_of(loaded, seed, steps=self._steps)
-        self._rounds.victim_policy = policy_of_rules(rules)
+        self._rounds.victim_policy = policy_of_rules(rules.preemption)
         cluster = loaded.cluster
         self._queued = set(self._rounds.workloads) if isinstance(self._rounds, QueueRounds) else set[str]()
         self._related = SubjectObjects(documents, self._queued)

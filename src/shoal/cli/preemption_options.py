@@ -13,12 +13,13 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from shoal.api.decode import Document, Unknown, convert
-from shoal.api.run_configuration import RUN_KIND, PreemptionRules, RunConfiguration
+from shoal.api.run_configuration import RUN_KIND, FreeingStep, PreemptionRules, RunConfiguration
 from shoal.engine.cycle_state import Step
 from shoal.engine.preemption.policy import Order, VictimPolicy
 from shoal.engine.queues.settings import Settings
 from shoal.engine.steps.allocate import allocate
 from shoal.engine.steps.consolidate import consolidate
+from shoal.engine.steps.held_back import HeldBack
 from shoal.engine.steps.preempt import preempt
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -30,10 +31,15 @@ def steps_of(victims: str, min_runtime_s: float, *, break_budgets: bool, no_move
     return (allocate, *moves, preempt(policy))
 
 
-def steps_of_rules(rules: PreemptionRules) -> tuple[Step, ...]:
-    """The steps of a round as `shoal run` does them under these rules. The default rules are those of a cluster whose
-    configuration is not known."""
-    return steps_of(rules.victims, rules.min_runtime_s(), break_budgets=rules.break_budgets, no_moves=not rules.moves)
+def steps_of_rules(own: RunConfiguration) -> tuple[Step, ...]:
+    """The steps of a round as `shoal run` does them under its configuration. The default one is that of a cluster whose
+    configuration is not known. Steps that do not come before provisioning wait for it."""
+    rules, scaling = own.preemption, own.node_scaling
+    policy = policy_of_rules(rules)
+    made: dict[FreeingStep, Step] = {"consolidate": consolidate(policy)} if rules.moves else {}
+    made["reclaim"] = preempt(policy)
+    first = [made.pop(name) for name in scaling.before_provisioning if name in made]
+    return (allocate, *first, *(HeldBack(step, scaling.provisioning_s()) for step in made.values()))
 
 
 def policy_of_rules(rules: PreemptionRules) -> VictimPolicy:

@@ -382,7 +382,7 @@ def run_choice(files: RunFiles) -> RunChoice:
         own=own if names is None else replace(own, scheduler_names=names),
         builder=profiles[0].builder if profiles else _policy(files),
         profiles=profiles,
-        steps=steps_of_rules(own.preemption),
+        steps=steps_of_rules(own),
         controllers=_parts(files) or _CONTROLLERS,
         kueue=files.kueue,
         identity=f"{os.uname().nodename}_{uuid.uuid4()}",

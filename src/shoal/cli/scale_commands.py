@@ -115,7 +115,7 @@ def pools_of(source: Source, instance_types: Path | None = None, *, warns: bool 
 
 
 def _decided(source: Source, options: PlanOptions, *, warns: bool = True) -> NodeScaling:
-    from shoal.api.run_configuration import RUN_KIND, PreemptionRules
+    from shoal.api.run_configuration import RUN_KIND, RunConfiguration
     from shoal.cli.instance_type_file import types_of_file
     from shoal.cli.manifest_errors import report_errors
     from shoal.cli.manifests import rounds_of, warn
@@ -124,13 +124,13 @@ def _decided(source: Source, options: PlanOptions, *, warns: bool = True) -> Nod
     from shoal.sim.node_scaling import decided_scaling
 
     own = rules_in_use(source.documents)
-    rules = PreemptionRules() if own is None else own.preemption
+    rules = own or RunConfiguration()
     # A cluster is decided about as `shoal run` does it there; files with a configuration as it says.
     steps = steps_of_rules(rules) if source.access is not None or own is not None else None
     types_of = None if options.instance_types is None else types_of_file(options.instance_types)
     loaded = source.taken()
     rounds = rounds_of(loaded, _SEED, steps=steps)
-    rounds.victim_policy = policy_of_rules(rules)
+    rounds.victim_policy = policy_of_rules(rules.preemption)
     decided = decided_scaling(
         source.documents,
         rounds,

@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from shoal.api.decode import Document
 from shoal.api.pod import Pod
 from shoal.api.resources import amounts
+from shoal.api.run_configuration import RunConfiguration
 from shoal.autoscale.disruption.budgets import UNBOUNDED
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.gpu_instances import types_for_pool
 from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import NodePlanner
@@ -18,6 +20,7 @@ from shoal.autoscale.nodes.pools import SPEND_LIMIT, NodePool, by_precedence
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
+from shoal.cli.preemption_options import rules_in_use
 from shoal.data.instances import catalog
 from shoal.store.held_pods import HeldPod
 from shoal.store.inventory import Inventory
@@ -60,7 +63,11 @@ def scaling_options(
 
         now = WallClock().now()
     settings = PlanningSettings("Ignore" if ignores_preferences else "Respect", packing="LeastCost")
-    return ScalingOptions(types_of or types_for_pool, now, settings, spot_to_spot, removes)
+    own = rules_in_use(source.documents)
+    # Where the configuration is not known, Shoal schedules all pods.
+    names = (pod.spec.scheduler_name for pod in waiting_pods(source.documents, loaded).values()) if own is None else ()
+    freeing = FreeingPolicy.of(own or RunConfiguration(), names)
+    return ScalingOptions(types_of or types_for_pool, now, settings, spot_to_spot, removes, freeing=freeing)
 
 
 def plan_document(scaling: NodeScaling) -> ScalePlan:

@@ -11,14 +11,17 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from shoal.autoscale.node_claims.claim import NodeClaim, claim_of
+from shoal.autoscale.nodes.before_provisioning import NOT_PROVISIONING
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planner import plan_nodes
 from shoal.autoscale.nodes.planning_input import pod_key
 from shoal.cli.explanation_text import insert
+from shoal.cli.freed_capacity_text import freeing_lines
 from shoal.cli.live_history import Family
 from shoal.cli.manifests import Loaded
 from shoal.cli.object_source import Source
 from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
+from shoal.store.freed_capacity import freed_capacity
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import undecided_scaling
 from shoal.store.node_scaling import has_pools
@@ -40,11 +43,14 @@ def tell_node_pools(explanation: Explanation, source: Source, loaded: Loaded, fa
     waiting = waiting_pods(source.documents, loaded)
     inventory = Inventory(source.documents)
     scaling, given = undecided_scaling(inventory, loaded.cluster, waiting, held_texts(loaded), options)
+    freed = freed_capacity(loaded.cluster, given, options.freeing, options.now)
+    given = freed.added_to(given)
     gangs = {given.gangs[key] for key in pending if key in given.gangs}
     chosen = {key for pod in given.pods if (key := pod_key(pod)) in pending or given.gangs.get(key) in gangs}
     plan = plan_nodes(replace(given, pods=tuple(pod for pod in given.pods if pod_key(pod) in chosen)))
     claims = [claim_of(raw) for raw in (*scaling.objects.claims.values(), *scaling.objects.unregistered)]
-    insert(explanation, HEADING, *_lines(plan, chosen, claims, options.now.timestamp()))
+    lines = _lines(plan, chosen, claims, options.now.timestamp())
+    insert(explanation, HEADING, *lines, *freeing_lines(freed, chosen))
 
 
 def _lines(plan: NodePlan, pods: Iterable[str], claims: Iterable[NodeClaim], now_s: float) -> list[str]:
@@ -67,5 +73,6 @@ def _lines(plan: NodePlan, pods: Iterable[str], claims: Iterable[NodeClaim], now
         if first.by_pool:
             lines += [f"pool {pool}: {why}" for pool, why in sorted(first.by_pool.items())]
         else:
-            lines.append(f"none provides a node: {first.reason}")
+            is_held = first.reason.startswith(NOT_PROVISIONING)
+            lines.append(first.reason if is_held else f"none provides a node: {first.reason}")
     return lines

@@ -318,7 +318,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         f"{READ},patch provisioningrequests @autoscaling.x-k8s.io",
         f"{READ} capacitybuffers @autoscaling.x-k8s.io",
         "get,patch capacitybuffers/status,provisioningrequests/status @autoscaling.x-k8s.io",
-        # Labels and taints of new nodes; the Node of an instance that is gone.
+        # Labels and taints of new nodes, the MIG layout of idle GPUs; the Node of an instance that is gone.
         "delete,patch nodes",
         # The pods of a node that is removed; those that are left when its time is over.
         "create pods/eviction",

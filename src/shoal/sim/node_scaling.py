@@ -31,6 +31,7 @@ from shoal.engine.events import NodeSeen
 from shoal.engine.from_api import node_facts_of
 from shoal.sim.queue_rounds import QueueRecord
 from shoal.sim.rounds import Rounds
+from shoal.store.freed_capacity import freed_capacity
 from shoal.store.inventory import Inventory
 from shoal.store.kept_capacity import KeptCapacity, kept_capacity
 from shoal.store.node_planning import EXPECTED, NodeScaling, ScalingOptions, search_removal, undecided_scaling
@@ -50,7 +51,8 @@ def decided_scaling(
     scaling, given = undecided_scaling(inventory, rounds.cluster, waiting, held, options)
     kept = kept_capacity(inventory, options.now)
     given, _ = with_bookings(given, [pod for each in kept.demand.booked for pod in each.pods])
-    given = kept.demand.added_to(given)
+    freed = freed_capacity(rounds.cluster, given, options.freeing, options.now)
+    given = kept.demand.added_to(freed.added_to(given))
     last = records[-1] if records else None
     if isinstance(last, QueueRecord):
         scaling.workloads_held = len(last.waiting)
@@ -58,7 +60,7 @@ def decided_scaling(
         scaling.plan = _confirmed(NodePlanner(given).plan(), scaling.objects, rounds, given.gangs, kept.owners)
     room = _with_capacity(scaling, given, kept)
     # Nodes are not removed while others are provisioned: the next decision would provision them again.
-    if options.removes and not scaling.plan.new_nodes:
+    if options.removes and not scaling.plan.new_nodes and not freed.is_holding:
         homes = {node.name: kept.owners[key] for node in room.nodes for key in _kept_on(node, kept)}
         needed = frozenset({*options.protected, *scaling.plan.placed.values(), *homes})
         search_removal(scaling, room, inventory, rounds.cluster, replace_options(options, protected=needed))

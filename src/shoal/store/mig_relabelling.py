@@ -54,8 +54,8 @@ def layouts_for(node: Node, profiles: Profiles, whole: int) -> Iterator[str]:
             yield name
 
 
-def relabelled(facts: NodeFacts, node: Node, layout: str) -> NodeFacts:
-    """The facts of the node under the layout; cordons and taints stay as they are in `facts`."""
+def under_layout(node: Node, layout: str) -> Node:
+    """The node as its MIG manager and device plugin would make it."""
     found = layout_of_node(node)
     specs = default_layouts(found.name)[layout] if found is not None else ()
     gpus = _gpus(node)
@@ -66,8 +66,12 @@ def relabelled(facts: NodeFacts, node: Node, layout: str) -> NodeFacts:
         amounts |= {_resource(profile): Quantity.of(count * gpus) for profile, count in spec.counts}
     labels = {**node.metadata.labels, MIG_CONFIG: layout}
     status = structs.replace(node.status, allocatable={**node.allocatable(), **amounts})
-    changed = structs.replace(node, metadata=structs.replace(node.metadata, labels=labels), status=status)
-    new = node_facts_of(changed)
+    return structs.replace(node, metadata=structs.replace(node.metadata, labels=labels), status=status)
+
+
+def relabelled(facts: NodeFacts, node: Node, layout: str) -> NodeFacts:
+    """The facts of the node under the layout; cordons and taints stay as they are in `facts`."""
+    new = node_facts_of(under_layout(node, layout))
     return structs.replace(
         facts,
         allocatable={**new.allocatable},

@@ -19,6 +19,7 @@ from shoal.autoscale.disruption.candidates import DisruptableNode, offering_of
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
 from shoal.autoscale.disruption.lost_work import LostWork
 from shoal.autoscale.disruption.searches import DisruptionInput, NodeDisruption
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.interruption_risk import RESTART_S, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
@@ -77,6 +78,8 @@ class ScalingOptions:
     removes: bool = True
     protected: Collection[str] = ()
     """Nodes that are not removed: pods that wait will be placed on them."""
+    freeing: FreeingPolicy = field(default_factory=FreeingPolicy)
+    """What comes before provisioning."""
 
 
 def undecided_scaling(

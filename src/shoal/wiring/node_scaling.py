@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.client.context import Context
 from shoal.client.http.settings import KubeSettings
 from shoal.client.port import Api
@@ -28,7 +29,8 @@ def start_node_scaling(
     # The pods of kube-scheduler get nodes too, where it is the scheduler of the cluster.
     schedulers = frozenset({*choice.scheduler_names, _DEFAULT_SCHEDULER})
     others = [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]
-    controller = NodeScalingController(context, served, cloud, schedulers, others)
+    freeing = FreeingPolicy.of(choice.own, choice.scheduler_names)
+    controller = NodeScalingController(context, served, cloud, schedulers, others, freeing)
     if telemetry is not None:
         telemetry.follow_node_scaling(lambda: controller.figures, controller.observer)
     tasks.start(NODE_SCALING, controller.run)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
 from shoal.api.alert_targets import AlertTargets
 from shoal.api.kueue import Configuration
 from shoal.api.node_affinity import NodeAffinity
-from shoal.api.run_configuration import RunConfiguration
+from shoal.api.run_configuration import FreeingStep, RunConfiguration
 from shoal.client.http.access import Access
 from shoal.cloud.cluster_api_settings import ClusterApiSettings
 from shoal.cloud.ec2_settings import Ec2Settings
@@ -84,6 +84,12 @@ class RunChoice(msgspec.Struct, frozen=True):
     """The receivers of alerts, which are evaluated with the history; None: none is evaluated."""
     alert_sources: tuple[str, ...] = ()
     """Addresses of metrics of other processes of Shoal that alerts need."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether what the steps may do depends on how long pods have run or waited."""
+        has_later = set(get_args(FreeingStep)) > set(self.own.node_scaling.before_provisioning)
+        return has_later or self.own.preemption.min_runtime_s() > 0
 
     def rule_modes(self) -> RuleModes | None:
         """The modes of the admission rules; None if they are not enabled."""

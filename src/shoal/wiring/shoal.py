@@ -43,6 +43,8 @@ from shoal.wiring.telemetry import Telemetry
 ClientFactory = Callable[[str], Api]
 """Makes the client of a controller; its writes carry the name of the controller as the field manager."""
 
+_AGAIN_S = 30.0
+"""How often a cycle is made for pods that wait, where time alone can make a difference."""
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor", "tenants")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _UPGRADES = "driver-upgrades"
@@ -206,7 +208,12 @@ def _scheduling(
     )
     # In virtual time each run must take the same decisions.
     stopwatch = thread_time if isinstance(context.clock, WallClock) else None
-    settings = SchedulingLoopSettings(steps=choice.steps, stopwatch=stopwatch, places=SCHEDULER in choice.controllers)
+    settings = SchedulingLoopSettings(
+        steps=choice.steps,
+        stopwatch=stopwatch,
+        places=SCHEDULER in choice.controllers,
+        again_s=_AGAIN_S if choice.is_timed else None,
+    )
     place = partial(_placement, choice)
     if telemetry is None:
         return new_scheduling_loop(context, served, watched, place, settings)

@@ -87,11 +87,14 @@ def as_it_will_be(existing: ExistingNode, pool: NodePool | None, instance: Insta
     allocatable = dict(node.allocatable())
     meta = node.metadata
     if instance is not None:
+        # The Node may lack the labels of its GPUs as long as it starts.
+        labels = labels_of_machine(instance, meta.labels)
         if OWN_MIG_LAYOUT in meta.labels:
+            meta = replace(meta, labels=labels)
+        promised = quantities_of(advertised(instance.allocatable(), labels))
+        if OWN_MIG_LAYOUT in meta.labels or GPU not in promised:
             # GPUs that are not in MIG mode yet are still advertised as whole ones.
-            meta = replace(meta, labels=labels_of_machine(instance, meta.labels))
             allocatable.pop(GPU, None)
-        promised = quantities_of(advertised(instance.allocatable(), meta.labels))
         allocatable |= {name: each for name, each in promised.items() if not amounts(allocatable).get(name)}
     spec = replace(node.spec, taints=taints)
     status = NodeStatus(node.status.capacity, allocatable, node.status.conditions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shoal.autoscale.node_claims.claim import NodeClaim
 from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
 from shoal.client.item import Item, Obj
-from shoal.client.kind import PODS, Kind
+from shoal.client.kind import NODES, PODS, Kind
 
 
 def claim_reference(claim: NodeClaim) -> Obj:
@@ -14,6 +14,10 @@ def claim_reference(claim: NodeClaim) -> Obj:
 
 def pool_reference(item: Item) -> Obj:
     return _reference(NODE_POOLS, item.name, item.uid)
+
+
+def node_reference(item: Item) -> Obj:
+    return _reference(NODES, item.name, item.uid)
 
 
 def pod_reference(namespace: str, name: str, uid: str) -> Obj:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TypeVar
 
 from shoal.api.pod import Pod
 from shoal.autoscale.capacity_buffers.room import room_for_buffers
 from shoal.autoscale.disruption.searches import DisruptionInput
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.bookings import on_present_nodes, with_bookings
 from shoal.autoscale.nodes.confirmation import confirmed
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.client.daemon_thread import DaemonThread
+from shoal.engine.cluster import Cluster
+from shoal.store.freed_capacity import FreedCapacity, freed_capacity
 from shoal.store.node_planning import FoundRemoval, found_removal
 
 T = TypeVar("T")
@@ -40,6 +44,14 @@ class Computations:
     async def trial_plan(self, given: PlanningInput) -> NodePlan:
         """A plan that is shown only, and not kept."""
         return await self._run(lambda: NodePlanner(given).plan())
+
+    async def freed(
+        self, cluster: Cluster, given: PlanningInput, policy: FreeingPolicy, now: datetime
+    ) -> FreedCapacity:
+        """What becomes free on present nodes. The facts must not change meanwhile."""
+        if not given.pods or not given.pools:
+            return FreedCapacity(policy)
+        return await self._run(lambda: freed_capacity(cluster, given, policy, now))
 
     async def booked(self, given: PlanningInput, pods: Sequence[Pod]) -> tuple[PlanningInput, frozenset[str]]:
         """The input with capacity kept for these pods, and those of them that find no place."""

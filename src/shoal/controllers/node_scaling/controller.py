@@ -24,8 +24,9 @@ import msgspec
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
-from shoal.autoscale.node_claims.claim import PRICE, NodeClaim, claim_of
+from shoal.autoscale.node_claims.claim import NodeClaim, claim_of
 from shoal.autoscale.node_claims.offering_failures import OfferingFailures
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
@@ -45,7 +46,7 @@ from shoal.controllers.node_scaling.claim_steps import ClaimSteps
 from shoal.controllers.node_scaling.claim_writer import ClaimWriter
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
 from shoal.controllers.node_scaling.computations import Computations
-from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, counted
+from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, costs, counted
 from shoal.controllers.node_scaling.orphans import Orphans
 from shoal.controllers.node_scaling.parts import ScalingParts
 from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
@@ -53,6 +54,7 @@ from shoal.controllers.node_scaling.provisioning import Provisioning
 from shoal.controllers.node_scaling.provisioning_requests import ProvisioningRequests
 from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.controllers.node_scaling.removals import Removals
+from shoal.controllers.node_scaling.repartitioning import Repartitioning
 from shoal.controllers.node_scaling.world import Situation, World, is_outdated
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import NodeScaling, ScalingOptions, removal_input, undecided_scaling
@@ -75,9 +77,10 @@ class NodeScalingController:
         cloud: Cloud,
         schedulers: frozenset[str],
         others: Sequence[Presence] = (),
+        freeing: FreeingPolicy | None = None,
     ) -> None:
-        """`schedulers`: the names whose pods cause nodes. `others`: projects that manage nodes themselves. Another part
-        refreshes `served` at intervals."""
+        """`schedulers`: the names whose pods cause nodes. `others`: projects that manage nodes themselves. `freeing`:
+        what comes before provisioning. Another part refreshes `served` at intervals."""
         self.name = context.name
         self._context = context
         self._served = served
@@ -92,6 +95,8 @@ class NodeScalingController:
         parts = ScalingParts(context, cloud, ClaimWriter(context), self._failures, self.observer)
         self._parts = parts
         self._provisioning = Provisioning(parts)
+        self._repartitioning = Repartitioning(parts)
+        self._freeing = freeing or FreeingPolicy()
         self._steps = ClaimSteps(parts)
         self._removals = Removals(parts, self._provisioning)
         self._orphans = Orphans(context, cloud, self.observer)
@@ -266,7 +271,9 @@ class NodeScalingController:
         demand = self._requests.demand([each.value for each in inventory.of(Pod)])
         kept = [pod for each in demand.booked for pod in each.pods]
         given, homeless = await self._computations.booked(given, kept)
-        return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless)
+        freed = await self._computations.freed(state.cluster, given, self._freeing, options.now)
+        given = freed.added_to(given)
+        return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless, freed)
 
     async def _decide(self, state: ScalingState, world: World) -> float | None:
         """Which nodes to provision, which to take back, and which to remove."""
@@ -283,12 +290,14 @@ class NodeScalingController:
             if len(plan.new_nodes) < len(planned.new_nodes):
                 soonest.append(_GATHER_S)
         now_s = self._context.clock.seconds()
+        soonest.append(found.freed.over_after_s(now_s))
         if plan.pending:
             due = (self._failures.next_s(now_s), self._parts.refusals.next_s(now_s))
             soonest += [max(each - now_s, _GATHER_S) for each in due if each is not None]
         await self._requests.conclude(found.demand.to_provision, plan, world.launched(), world.claims_by_home())
+        await self._repartitioning.carry_out(found.freed, plan)
         await self._provisioning.carry_out(plan, found.given.gangs, world.pools)
-        self._provisioning.tell_pods(plan, found.given.gangs, found.waiting)
+        self._provisioning.tell_pods(plan, found.given, found.waiting)
         await self._tell_dry_run(world, found, plan)
         room, headroom = await self._buffers.plan(found.given, plan)
         if not plan.new_nodes:
@@ -306,7 +315,7 @@ class NodeScalingController:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})
-        elif self._is_search_due():
+        elif not found.freed.is_holding and self._is_search_due():
             soonest.append(await self._remove(state, world, found._replace(given=room), both))
         self._count(world, found.given, plan)
         return min((each for each in soonest if each is not None), default=None)
@@ -378,20 +387,10 @@ class NodeScalingController:
             self._provisioning.tell_dry_run(await self._computations.trial_plan(wanted), world.pools)
 
     def _count(self, world: World, given: PlanningInput, plan: NodePlan) -> None:
-        cost: dict[tuple[str, str], float] = {}
-        for claim in world.claims:
-            if claim.provider_id:
-                key = claim.pool, claim.offering[2]
-                cost[key] = cost.get(key, 0.0) + _number(claim.annotations.get(PRICE, ""))
-        self.figures = NodeScalingFigures(counted(list(world.claims)), cost, len(given.pods), len(plan.pending))
+        cost = costs(world.claims)
+        refused = sum(each.pod not in given.forbidden for each in plan.pending)
+        self.figures = NodeScalingFigures(counted(list(world.claims)), cost, len(given.pods), refused)
 
 
 def _only(pools: Sequence[NodePool], names: frozenset[str]) -> tuple[NodePool, ...]:
     return tuple(pool for pool in pools if pool.name in names)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0

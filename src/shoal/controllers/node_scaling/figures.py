@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import msgspec
 
-from shoal.autoscale.node_claims.claim import INITIALIZED, LAUNCHED, REGISTERED, NodeClaim
+from shoal.autoscale.node_claims.claim import INITIALIZED, LAUNCHED, PRICE, REGISTERED, NodeClaim
 
 StartPhase = Literal["launch", "register", "initialize", "total"]
 Refusal = Literal["no capacity", "throttled", "no answer", "invalid"]
@@ -68,3 +68,20 @@ def start_times(claim: NodeClaim, now_s: float) -> dict[StartPhase, float]:
 
 def counted(claims: list[NodeClaim]) -> dict[tuple[str, str], int]:
     return dict(Counter((claim.pool, phase_of(claim)) for claim in claims))
+
+
+def costs(claims: Iterable[NodeClaim]) -> dict[tuple[str, str], float]:
+    """What the instances cost per hour, by pool and capacity type."""
+    found: dict[tuple[str, str], float] = {}
+    for claim in claims:
+        if claim.provider_id:
+            key = claim.pool, claim.offering[2]
+            found[key] = found.get(key, 0.0) + _number(claim.annotations.get(PRICE, ""))
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -9,6 +9,7 @@ from shoal.api.pod import Pod
 from shoal.autoscale.node_claims.claim import INITIALIZED, NodeClaim, claim_of
 from shoal.autoscale.node_claims.claim_objects import claim_object, launch_groups
 from shoal.autoscale.nodes.plan import NewNode, NodePlan
+from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.client.item import Item
 from shoal.controllers.node_scaling.claim_events import pod_reference, pool_reference
 from shoal.controllers.node_scaling.parts import ScalingParts
@@ -58,16 +59,20 @@ class Provisioning:
             words = f"provisioning {place} for {purpose}, ${node.price:,.2f} per hour"
             self._say(made, "Provisioning", words)
 
-    def tell_pods(self, plan: NodePlan, gangs: Mapping[str, str], pods: Mapping[str, Pod]) -> None:
+    def tell_pods(self, plan: NodePlan, given: PlanningInput, pods: Mapping[str, Pod]) -> None:
         """Events of pods: which node will take them, or why none is provisioned."""
         for node in plan.new_nodes[:_MOST_TOLD]:
             for key in node.pods[:_MOST_TOLD]:
                 if (pod := pods.get(key)) is not None:
                     self._tell(pod, "Nominated", f"a new {node.launch.name} of pool {node.pool} is provisioned")
+        gangs = given.gangs
         # Of a gang, one pod found no place, and the others wait for it.
         causes = {gangs[each.pod]: each for each in plan.pending if each.by_pool and each.pod in gangs}
         for refusal in plan.pending[:_MOST_TOLD]:
             if (pod := pods.get(refusal.pod)) is None:
+                continue
+            if refusal.pod in given.forbidden:
+                self._tell(pod, "CapacityFreedFirst", refusal.reason)
                 continue
             cause = causes.get(gangs.get(refusal.pod, ""), refusal)
             by_pool = "; ".join(f"pool {pool}: {why}" for pool, why in sorted(cause.by_pool.items()))

@@ -19,6 +19,7 @@ from shoal.autoscale.provisioning_requests.demand import Demand
 from shoal.client.item import Item
 from shoal.cloud.port import CloudInstance
 from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
+from shoal.store.freed_capacity import FreedCapacity
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import NodeScaling, ScalingOptions
 
@@ -66,6 +67,8 @@ class Situation(NamedTuple):
     demand: Demand
     homeless: frozenset[str]
     """Pods of kept capacity that find no place, by namespace and name."""
+    freed: FreedCapacity
+    """What becomes free before nodes are provisioned."""
 
     def used(self) -> frozenset[str]:
         """Nodes with pods, also with those for which capacity is kept."""

@@ -51,6 +51,9 @@ class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     """A clock for durations: with it, slow cycles place fewer pods. Without it the result is reproducible."""
     places: bool = True
     """False: another scheduler places pods, and only queues are decided here."""
+    again_s: float | None = None
+    """While pods wait, a cycle is due after this time: what the steps may do depends on how long pods have run or
+    waited. None: it does not."""
 
 
 class SchedulingLoop:
@@ -155,6 +158,8 @@ class SchedulingLoop:
             due_s = min(due_s, queues_s)
         if self._is_cut_short:
             due_s = min(due_s, now_s + _AGAIN_S)
+        if self.settings.again_s is not None and self.cluster.pending:
+            due_s = min(due_s, now_s + self.settings.again_s)
         return None if math.isinf(due_s) else max(due_s - now_s, 0.01)
 
     def _hand_out(self, plan: Plan, executor: PlanExecutor) -> None:
