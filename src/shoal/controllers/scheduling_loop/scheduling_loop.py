@@ -51,6 +51,8 @@ class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     """A clock for durations: with it, slow cycles place fewer pods. Without it the result is reproducible."""
     places: bool = True
     """False: another scheduler places pods, and only queues are decided here."""
+    waiting_reason: str = "Unschedulable"
+    """In the condition `PodScheduled` of pods for which there is no node."""
 
 
 class SchedulingLoop:

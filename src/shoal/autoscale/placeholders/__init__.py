@@ -1,0 +1,1 @@
+"""Decides which placeholder pods stand for nodes that another autoscaler has to provision."""
