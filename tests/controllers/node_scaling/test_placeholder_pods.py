@@ -1,7 +1,7 @@
 """Nodes are requested from another autoscaler by placeholder pods, through the API server.
 
-The other autoscaler is Shoal's own controller of nodes, told to provide for the placeholder pods alone: as Karpenter, it
-acts on pods with the condition `Unschedulable` and their node selectors, and knows no gangs of theirs.
+The other autoscaler is Shoal's own controller of nodes, told to provide for the placeholder pods alone: as Karpenter,
+it acts on pods with the condition `Unschedulable` and their node selectors, and knows no gangs of theirs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ async def test_a_gang_gets_its_nodes_by_placeholders_which_go_when_it_runs(tmp_p
 
 
 @virtual
-async def test_no_placeholder_is_made_for_a_gang_beyond_the_limits_and_those_of_a_deleted_one_go(tmp_path: Path) -> None:
+async def test_a_gang_beyond_the_limits_gets_none_and_those_of_deleted_pods_go(
+    tmp_path: Path,
+) -> None:
     async with _beside_another(tmp_path) as world:
         await world.add_pool(limits={"nodes": "1"})
         await world.gang("train", 2, gpus=8)

@@ -64,9 +64,7 @@ def placeholder_changes(
     out = {each.name for each in given_up}
     nodes = [(ordered_node(each, given), pods) for each, pods in ordered]
     starting = tuple(replace(node, pods=tuple(pods)) for node, pods in nodes if node is not None)
-    covered = {
-        pod_key(pod) for each, pods in zip(kept, stood_for, strict=True) if each.name not in out for pod in pods
-    }
+    covered = {pod_key(pod) for each, pods in zip(kept, stood_for, strict=True) if each.name not in out for pod in pods}
     rest = tuple(pod for pod in given.pods if pod_key(pod) not in covered)
     plan = NodePlanner(replace(given, nodes=(*booked.nodes, *starting), pods=rest)).plan()
     gangs_refused = {given.gangs[each.pod] for each in plan.pending if each.pod in given.gangs}
@@ -99,11 +97,7 @@ def _needed(
             continue
         kept.append(each)
         stood_for.append(
-            [
-                pod
-                for name, count in each.workloads.items()
-                for pod in waiting[name][taken[name] : taken[name] + count]
-            ]
+            [pod for name, count in each.workloads.items() for pod in waiting[name][taken[name] : taken[name] + count]]
         )
         taken.update(each.workloads)
     return kept, deleted, stood_for
@@ -122,9 +116,7 @@ def _is_free_of(node: NewNode, given: PlanningInput, broken: set[str]) -> bool:
     return broken.isdisjoint(given.gangs.get(key, "") for key in node.pods)
 
 
-def _created(
-    given: PlanningInput, nodes: Sequence[NewNode], now_s: float, left: int
-) -> tuple[NewPlaceholder, ...]:
+def _created(given: PlanningInput, nodes: Sequence[NewNode], now_s: float, left: int) -> tuple[NewPlaceholder, ...]:
     """All nodes of a gang, or none of them."""
     pods = {pod_key(pod): pod for pod in given.pods}
     made: list[NewPlaceholder] = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from shoal.api.stated_capacity import CAPACITY_TYPE_LABEL
+
 POOL_LABEL: Final = "karpenter.sh/nodepool"
-CAPACITY_TYPE_LABEL: Final = "karpenter.sh/capacity-type"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"

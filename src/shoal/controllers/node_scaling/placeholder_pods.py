@@ -228,7 +228,9 @@ class PlaceholderPods:
         for each in changes.given_up:
             self._failures.note_failure(each.offer, self._context.clock.seconds())
             kind, zone, capacity = each.offer
-            words = f"no node came for placeholder pod {each.name}: {kind} in {zone} ({capacity}) is avoided for a while"
+            words = (
+                f"no node came for placeholder pod {each.name}: {kind} in {zone} ({capacity}) is avoided for a while"
+            )
             _log.warning("%s", words)
             if (pool := pools.get(each.pool)) is not None:
                 self._context.events.record(pool_reference(pool), "PlaceholderGivenUp", words, type_="Warning")
