@@ -314,7 +314,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         # A pool owns its claims: some clusters guard who may keep an owner from going.
         "update nodepools/finalizers @karpenter.sh",
         # Capacity that is requested before there are pods.
-        f"{READ} podtemplates",
+        f"{READ} podtemplates,resourcequotas",
         f"{READ},patch provisioningrequests @autoscaling.x-k8s.io",
         f"{READ} capacitybuffers @autoscaling.x-k8s.io",
         "get,patch capacitybuffers/status,provisioningrequests/status @autoscaling.x-k8s.io",

@@ -68,7 +68,7 @@ def placeholder_changes(
     rest = tuple(pod for pod in given.pods if pod_key(pod) not in covered)
     plan = NodePlanner(replace(given, nodes=(*booked.nodes, *starting), pods=rest)).plan()
     gangs_refused = {given.gangs[each.pod] for each in plan.pending if each.pod in given.gangs}
-    in_parts = {gang for pod in rest if (gang := given.gangs.get(pod_key(pod))) in given.together}
+    in_parts = {gang for pod in rest if (gang := given.gangs.get(pod_key(pod), "")) in given.together}
     broken = gangs_refused | {gang for gang in in_parts if any(gang in each.workloads for each in kept)}
     split = [each for each in kept if each.name not in out and not broken.isdisjoint(each.workloads)]
     left = most - (len(kept) - len(given_up) - len(split))

@@ -147,7 +147,7 @@ class PlaceholderPods:
             self._context.clock.now(),
             PlanningSettings(packing="LeastCost"),
         )
-        _, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)
+        given = undecided_scaling(inventory, state.cluster, waiting, {}, options)[1]
         active = {name for name, item in pools.items() if mode_of(item) == "active"}
         given = msgspec.structs.replace(given, pools=tuple(each for each in given.pools if each.name in active))
         changes = await self._computations.placeholders(given, present, now_s)
