@@ -5,7 +5,7 @@ in plans and for the scheduler, or a preference where `shoal.dev/capacity-type-f
 node selector or a required node affinity of the pod for the capacity type replaces it.
 
 New nodes have the label `karpenter.sh/capacity-type`. Nodes that exist may have the label of their cloud instead, and
-one without any of them counts as on-demand: nobody takes it back.
+one without any of them counts as on-demand.
 """
 
 from __future__ import annotations

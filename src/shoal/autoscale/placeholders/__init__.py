@@ -1,1 +1,1 @@
-"""Decides which placeholder pods stand for nodes that another autoscaler has to provision."""
+"""Decides by which placeholder pods nodes are requested from another autoscaler."""

@@ -1,8 +1,8 @@
 """Decides which placeholder pods to create and to delete.
 
-A placeholder is needed while as many pods of its workloads wait as it stands for; as soon as one of them has a node or
+A placeholder is needed while as many pods of its workloads wait as its node will take; as soon as one of them has a node or
 is gone, it is deleted. Its pods count as placed on the node that they wait for, so nothing is requested twice, and its
-node counts in the limits of its pool. The pods that no placeholder stands for are planned as for Shoal's own nodes:
+node counts in the limits of its pool. The pods without a placeholder are planned as for Shoal's own nodes:
 gangs as a whole, within limits. A gang for which a part of the nodes cannot be had loses all of its placeholders.
 """
 
@@ -48,14 +48,14 @@ def placeholder_changes(
 ) -> PlaceholderChanges:
     """`given`: the pods that wait for nodes, the nodes that exist or start, and the pools. `longest_s`: how long a
     node may take to come."""
-    kept, deleted, stood_for = _needed(given, present)
+    kept, deleted, pods_of_kept = _needed(given, present)
     # Those whose nodes have come or start have places there, which other pods must not be planned on.
     # Of a gang, one node may have come before the others.
     apart = replace(given, gangs={}, together={})
-    booked, homeless = with_bookings(apart, [pod for pods in stood_for for pod in pods])
+    booked, homeless = with_bookings(apart, [pod for pods in pods_of_kept for pod in pods])
     given_up: list[Placeholder] = []
     ordered: list[tuple[Placeholder, list[Pod]]] = []
-    for each, pods in zip(kept, stood_for, strict=True):
+    for each, pods in zip(kept, pods_of_kept, strict=True):
         without = [pod for pod in pods if pod_key(pod) in homeless]
         if without and now_s - each.created_s >= longest_s:
             given_up.append(each)
@@ -64,7 +64,9 @@ def placeholder_changes(
     out = {each.name for each in given_up}
     nodes = [(ordered_node(each, given), pods) for each, pods in ordered]
     starting = tuple(replace(node, pods=tuple(pods)) for node, pods in nodes if node is not None)
-    covered = {pod_key(pod) for each, pods in zip(kept, stood_for, strict=True) if each.name not in out for pod in pods}
+    covered = {
+        pod_key(pod) for each, pods in zip(kept, pods_of_kept, strict=True) if each.name not in out for pod in pods
+    }
     rest = tuple(pod for pod in given.pods if pod_key(pod) not in covered)
     plan = NodePlanner(replace(given, nodes=(*booked.nodes, *starting), pods=rest)).plan()
     gangs_refused = {given.gangs[each.pod] for each in plan.pending if each.pod in given.gangs}
@@ -79,7 +81,7 @@ def placeholder_changes(
 def _needed(
     given: PlanningInput, present: Sequence[Placeholder]
 ) -> tuple[list[Placeholder], list[Placeholder], list[list[Pod]]]:
-    """Those that are kept, those that are not needed, and the pods that each of the first stands for."""
+    """Those that are kept, those that are not needed, and the pods of each of the first."""
     waiting: dict[str, list[Pod]] = {}
     for pod in given.pods:
         key = pod_key(pod)
@@ -89,18 +91,18 @@ def _needed(
     taken: Counter[str] = Counter()
     kept: list[Placeholder] = []
     deleted: list[Placeholder] = []
-    stood_for: list[list[Pod]] = []
+    pods_of_kept: list[list[Pod]] = []
     for each in sorted(present, key=lambda one: (one.created_s, one.name)):
         enough = all(taken[name] + count <= len(waiting.get(name, ())) for name, count in each.workloads.items())
         if not enough or each.offer[0] not in known.get(each.pool, ()):
             deleted.append(each)
             continue
         kept.append(each)
-        stood_for.append(
+        pods_of_kept.append(
             [pod for name, count in each.workloads.items() for pod in waiting[name][taken[name] : taken[name] + count]]
         )
         taken.update(each.workloads)
-    return kept, deleted, stood_for
+    return kept, deleted, pods_of_kept
 
 
 def _with_causes(refused: Sequence[PodRefusal], given: PlanningInput) -> tuple[PodRefusal, ...]:

@@ -2,7 +2,7 @@
 
 It selects pool, instance type, zone and capacity type, and asks for all GPUs of the machine and for what the planned
 pods ask of cpu and memory. Two of them share no node. No scheduler serves its scheduler name, so it never runs, never
-takes a GPU, and never competes with the pods that it stands for; therefore it needs no PriorityClass either.
+takes a GPU, and never competes with the pods that wait; therefore it needs no PriorityClass either.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Raw = Mapping[str, Any]
 class Placeholder(msgspec.Struct, frozen=True):
     name: str
     labels: Mapping[str, str]
-    """Of the node that it stands for: pool, instance type, zone and capacity type."""
+    """Of the node that it requests: pool, instance type, zone and capacity type."""
     workloads: Mapping[str, int]
     """How many pods the node will take, by gang or by the pod's namespace and name."""
     created_s: float
@@ -64,7 +64,7 @@ class Placeholder(msgspec.Struct, frozen=True):
 
 
 def placeholder_of(raw: Raw) -> Placeholder | None:
-    """None if somebody has changed the pod so that it stands for no node."""
+    """None if the pod was changed so that it describes no node."""
     meta, spec = raw["metadata"], raw.get("spec") or {}
     labels: dict[str, str] = spec.get("nodeSelector") or {}
     try:
@@ -88,7 +88,7 @@ def new_placeholder(node: NewNode, given: PlanningInput, now_s: float) -> Placeh
 
 
 def ordered_node(placeholder: Placeholder, given: PlanningInput) -> ExistingNode | None:
-    """The node that the placeholder stands for, as one that starts. None if its pool or type is not known any more."""
+    """The node that the placeholder requests, as one that starts. None if its pool or type is not known any more."""
     pool = next((each for each in given.pools if each.name == placeholder.pool), None)
     name = placeholder.labels[INSTANCE_TYPE_LABEL]
     instance = next((each for each in given.types.get(placeholder.pool, ()) if each.name == name), None)

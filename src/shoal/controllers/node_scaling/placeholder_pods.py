@@ -167,7 +167,7 @@ class PlaceholderPods:
         return self._state
 
     async def _present(self) -> list[Placeholder]:
-        """Those that exist. One that somebody has changed is deleted; one whose creator was killed before it wrote the
+        """Those that exist. One that was changed is deleted; one whose creator was killed before it wrote the
         condition gets it."""
         found: dict[str, Placeholder] = {}
         for item in list(self._context.informers.of(PODS)):
@@ -214,7 +214,7 @@ class PlaceholderPods:
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable",
-            "message": "the pod stands for a node that Shoal's plan needs; it is never placed",
+            "message": "the pod requests a node that Shoal's plan needs; it is never placed",
             "lastTransitionTime": self._context.clock.text(),
         }
         body = {"metadata": {"uid": item.uid}, "status": {"conditions": [condition]}}
