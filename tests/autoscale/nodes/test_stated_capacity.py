@@ -103,7 +103,7 @@ def test_the_scheduler_reads_the_capacity_type_of_a_node_from_the_label_of_its_c
 def test_the_affinity_of_the_pod_holds_beside_it_and_a_term_without_conditions_matches_nothing() -> None:
     zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
     for terms, matches in (([zone], True), ([{}], False), ([{}, zone], True)):
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        required: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         given = pod("p", "1", annotations={KEY: "spot"}, affinity={"nodeAffinity": required})
         rule = on_stated_capacity(given, {}).spec.node_rule()
         assert rule.matches("n", {"zone": "a", KEY: "spot"}) is matches
