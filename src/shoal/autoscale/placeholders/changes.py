@@ -1,8 +1,8 @@
 """Decides which placeholder pods to create and to delete.
 
 A placeholder is needed while as many pods of its workloads wait as its node will take; as soon as one of them has a
-node or is gone, it is deleted. Its pods count as placed on the node that they wait for, so nothing is requested twice, and its
-node counts in the limits of its pool. The pods without a placeholder are planned as for Shoal's own nodes:
+node or is gone, it is deleted. Its pods count as placed on the node that they wait for, so nothing is requested twice,
+and its node counts in the limits of its pool. The pods without a placeholder are planned as for Shoal's own nodes:
 gangs as a whole, within limits. A gang for which a part of the nodes cannot be had loses all of its placeholders.
 """
 
