@@ -29,12 +29,13 @@ _STEP_S, _BOOT_S, _UNNEEDED_S = 30, 120, 60
 _LOAD_S, _QUIET_S = 600, 1800
 _STILL_S = 300
 """Longer than anything waits for."""
-_TYPES = (
-    machine("gpu-1", 8, price=2.0, gpus=1, spot=0.9),
+_STEADY = (
+    machine("gpu-1", 8, price=2.0, gpus=1),
     machine("gpu-4", 48, price=7.0, gpus=4),
-    machine("gpu-8", 96, price=13.0, gpus=8, spot=6.0),
+    machine("gpu-8", 96, price=13.0, gpus=8),
     machine("cpu", 16, price=0.8),
 )
+_WITH_SPOT = (machine("gpu-1", 8, price=2.0, gpus=1, spot=0.9), machine("gpu-8", 96, price=13.0, gpus=8, spot=6.0))
 
 
 class _Node:
@@ -70,6 +71,8 @@ class _World:
         self.waiting: dict[str, Pod] = {}
         self.ends_s: dict[str, int] = {}
         self.gangs: dict[str, str] = {}
+        # A spot node is not replaced by another one.
+        self.types = _WITH_SPOT if seed % 3 == 2 else _STEADY
         after = draw.choice(["0s", "30s", "120s"])
         self.pools = [pool(disruption={"consolidateAfter": after, "budgets": [{"nodes": "100%"}]})]
         if draw.random() < 0.3:
@@ -83,7 +86,7 @@ class _World:
         present = self.nodes.values() if nodes is None else nodes
         pods = (self.waiting if waiting is None else waiting).values()
         return world(
-            _TYPES,
+            self.types,
             list(pods),
             pools=self.pools,
             nodes=[each.existing(self.now_s) for each in present],
