@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
+from shoal.api.stated_capacity import with_stated_capacity
 from shoal.autoscale.disruption.candidates import DisruptableNode, offering_of
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
 from shoal.autoscale.disruption.lost_work import LostWork
@@ -25,7 +26,6 @@ from shoal.autoscale.nodes.interruption_risk import RESTART_S, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.autoscale.nodes.stated_capacity import with_stated_capacity
 from shoal.engine.cluster import Cluster
 from shoal.store.inventory import Inventory
 from shoal.store.node_scaling import (

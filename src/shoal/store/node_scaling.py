@@ -18,6 +18,7 @@ from shoal.api.meta import DEFAULT_NAMESPACE, Namespace
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.resources import amounts
+from shoal.api.stated_capacity import StatedCapacity, stated_by_classes
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.disruption.candidates import DisruptableNode
 from shoal.autoscale.disruption.protection import DisruptionLimit
@@ -27,7 +28,6 @@ from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pool_reading import duration_s, pool_of
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.autoscale.nodes.stated_capacity import StatedCapacity, stated_capacity
 from shoal.autoscale.nodes.volumes import Volumes
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, POOL_LABEL, ZONE_LABEL
 from shoal.autoscale.requirements.requirement_set import requirements_of_labels
@@ -111,8 +111,7 @@ def zones_of(inventory: Inventory) -> tuple[str, ...]:
 
 def capacity_of_classes(inventory: Inventory) -> dict[str, StatedCapacity]:
     """The capacity types that PriorityClasses state for their pods, by the names of the classes."""
-    classes = [each.value.metadata for each in inventory.of(PriorityClass)]
-    return {meta.name: stated for meta in classes if (stated := stated_capacity(meta)) is not None}
+    return stated_by_classes(each.value for each in inventory.of(PriorityClass))
 
 
 def limits_of(inventory: Inventory, pods: Sequence[Pod]) -> tuple[DisruptionLimit, ...]:

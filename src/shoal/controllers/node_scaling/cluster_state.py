@@ -44,6 +44,7 @@ _OF_QUEUES: Final = (f"{Code.OVER_LIMIT}:", f"{Code.OVER_QUOTA}:")
 """How the messages of pods begin that a queue of KAI holds: another node would not help them."""
 _QUEUE_IS_FULL: Final = "queue resource quota insufficient"
 """The same of Volcano."""
+_UNSCHEDULABLE: Final = "Unschedulable"
 _KINDS: Final = (
     NODE_POOLS,
     NODE_CLAIMS,
@@ -119,16 +120,16 @@ def _read(kind: Kind, item: Item) -> Document | UserError:
     return document
 
 
-def unschedulable(inventory: Inventory) -> dict[str, Pod]:
+def unschedulable(inventory: Inventory, reason: str = _UNSCHEDULABLE) -> dict[str, Pod]:
     """The pods that a scheduler has refused for lack of a node, by namespace and name. One that a queue holds back
-    would not run on a new node either."""
-    return {each.value.metadata.key: each.value for each in inventory.of(Pod) if _needs_node(each.value)}
+    would not run on a new node either. `reason`: that of the scheduler."""
+    return {each.value.metadata.key: each.value for each in inventory.of(Pod) if _needs_node(each.value, reason)}
 
 
-def _needs_node(pod: Pod) -> bool:
+def _needs_node(pod: Pod, reason: str) -> bool:
     if pod.spec.node_name or pod.is_finished() or pod.is_terminating() or pod.status.nominated_node_name:
         return False
     condition = find_condition(pod.status.conditions, "PodScheduled")
-    if condition is None or condition.status != "False" or condition.reason != "Unschedulable":
+    if condition is None or condition.status != "False" or condition.reason != reason:
         return False
     return not (condition.message.startswith(_OF_QUEUES) or _QUEUE_IS_FULL in condition.message)

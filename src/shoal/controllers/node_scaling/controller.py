@@ -116,7 +116,8 @@ class NodeScalingController:
         self._state: ScalingState | None = None
         self._statuses = PoolStatuses(context, NODE_POOLS, parts.refusals)
         self._requests = ProvisioningRequests(context)
-        self._buffers = CapacityBuffers(context, self._computations, BufferDemand(context, served))
+        buffer_demand, quotas = BufferDemand(context, served), lambda: self._requests.quota_room
+        self._buffers = CapacityBuffers(context, self._computations, buffer_demand, quotas)
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
         served.when_there(
             PROVISIONING_REQUESTS,
