@@ -19,17 +19,21 @@ from shoal.api.node import Node, NodeSpec, NodeStatus
 from shoal.autoscale.nodes.advertised_devices import advertised, labels_of_machine
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.devices.names import OWN_DRA
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant, MigTiles, WholeGpus
+from shoal.engine.events import Event
 from shoal.engine.facts import GPU_WHOLE, fits
 from shoal.engine.from_api import node_facts_of
+from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.pod_identity import NO_IDENTITY
 from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.profile import Profile
 from shoal.engine.suitability import suits
+from shoal.engine.unmet_claims import devices_near, lack
 from shoal.units.numbers import whole_of
 from shoal.units.quantity import Quantity
 
@@ -63,11 +67,16 @@ def node_of_type(name: str, pool: NodePool, instance: InstanceType, reserved: Ma
 class Catalog:
     """Rows for nodes that do not exist yet, and the engine's answers about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, devices: Iterable[Event] = ()) -> None:
+        """`devices`: of the rows, for resource claims."""
         self.cluster = Cluster()
+        intake = Intake(self.cluster)
+        for event in devices:
+            intake.apply(event)
         self._placement = Placement(self.cluster, _FIRST)
         self._suits: dict[tuple[Ask, int], Flags] = {}
         self._taken: dict[Charge, NDArray[np.int64]] = {}
+        self._held: dict[tuple[int, tuple[Charge, ...]], bool] = {}
 
     def add(self, nodes: Iterable[Node]) -> Rows:
         """Rows for these nodes."""
@@ -116,9 +125,33 @@ class Catalog:
 
     def can_hold(self, row: int, charges: Sequence[Charge]) -> bool:
         """Whether the engine places all of these on the row, one after the other: the largest MIG instances first."""
+        ordered = tuple(sorted(charges, key=lambda charge: -mig_slices(charge.ask)))
+        if not any(charge.ask.claims for charge in ordered):
+            return self._has_held(row, ordered)
+        known = self._held.get((row, ordered))
+        if known is None:
+            # A search for devices takes long, and nodes with equal pods are tried again and again.
+            known = self._held[row, ordered] = self._has_held(row, ordered)
+        return known
+
+    def lack(self, ask: Ask, rows: Rows) -> str:
+        """What the row that has most of the devices for the pod's claims lacks of them; empty without claims."""
+        dra = self.cluster.dra
+        if not ask.claims or not len(rows):
+            return ""
+        if dra.unallocated(ask.claims) and not any(dra.pools.on(row) for row in rows.tolist()):
+            return f"its nodes publish none for resource claims (label {OWN_DRA} of the pool)"
+        if blocked := dra.blocked(ask.claims):
+            return blocked
+        if not dra.reached(ask.claims, rows).any():
+            return "its claim is allocated to devices of another node"
+        _, _, total = devices_near(dra, ask.claims, rows)
+        return lack(dra, ask.claims, int(rows[int(total.argmax())]))
+
+    def _has_held(self, row: int, charges: Sequence[Charge]) -> bool:
         within = np.array([row], np.int64)
         held: list[str] = []
-        for number, charge in enumerate(sorted(charges, key=lambda charge: -mig_slices(charge.ask))):
+        for number, charge in enumerate(charges):
             chosen = self._placement.choose(charge, 0, within=within)
             if chosen is None:
                 break

@@ -184,7 +184,9 @@ def _fitting(
     offers = offers & types[template.type_of]
     types = template.types_of(offers)
     if not types.any():
-        return Refusal("no instance type has enough devices", is_final, is_about_types=True)
+        lack = "" if node.pods else catalog.lack(variant.ask, template.rows)
+        what = f"no instance type has the devices: {lack}" if lack else "no instance type has enough devices"
+        return Refusal(what, is_final, is_about_types=True)
     if keeps and not template.has_enough_values(types, requirements.min_values()):
         return Refusal("too few instance types are left for minValues", is_final, is_about_types=True)
     taken = catalog.taken(charge)

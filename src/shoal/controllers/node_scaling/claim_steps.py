@@ -54,9 +54,10 @@ class ClaimSteps:
         instances: Mapping[str, CloudInstance],
         types: Types,
         paused: frozenset[str],
+        published: frozenset[str] = frozenset(),
     ) -> float | None:
-        """`nodes` and `instances` by provider id; `paused`: pools for which nothing is requested or given up. Returns
-        the seconds after which something has to be looked at again.
+        """`nodes` and `instances` by provider id; `paused`: pools for which nothing is requested or given up;
+        `published`: nodes whose GPUs are published as devices of resource claims. Returns the seconds after which something has to be looked at again.
         """
         soonest: list[float] = []
         groups: dict[str, list[NodeClaim]] = {}
@@ -73,6 +74,7 @@ class ClaimSteps:
                 has_instance=instance is not None,
                 now_s=self._context.clock.seconds(),
                 limits=self.limits,
+                is_published=node is not None and node.metadata.name in published,
             )
             if decision.step is ClaimStep.LAUNCH:
                 if claim.pool in paused or claim.group in launched:

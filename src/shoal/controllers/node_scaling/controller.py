@@ -204,6 +204,7 @@ class NodeScalingController:
                 world.instances,
                 world.types,
                 world.of_mode("paused", "dry-run"),
+                world.published,
             )
         ]
         soonest.append(await self._orphans.remove(world))
@@ -243,6 +244,7 @@ class NodeScalingController:
             pools=pools,
             modes={name: mode_of(item) for name, item in pools.items()},
             types=types,
+            published=found.published,
         )
 
     async def _remove_forced(self, world: World) -> None:
