@@ -35,7 +35,7 @@ from shoal.store.node_scaling import (
     scaling_objects,
     zones_of,
 )
-from shoal.store.planned_devices import planned_devices
+from shoal.store.planned_devices import KnownDevices, planned_devices
 
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
@@ -78,6 +78,8 @@ class ScalingOptions:
     removes: bool = True
     protected: Collection[str] = ()
     """Nodes that are not removed: pods that wait will be placed on them."""
+    devices: KnownDevices = field(default_factory=KnownDevices)
+    """Of the last planning, where there was one."""
 
 
 def undecided_scaling(
@@ -95,7 +97,7 @@ def undecided_scaling(
     waiting = {key: with_stated_capacity(pod, classes) for key, pod in waiting.items()}
     nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
     devices, stripped = planned_devices(
-        inventory, objects.pools, types, [node.existing for node in nodes], list(waiting.values())
+        inventory, objects.pools, types, [node.existing for node in nodes], list(waiting.values()), options.devices
     )
     if stripped:
         waiting = {key: stripped.get(key, pod) for key, pod in waiting.items()}

@@ -5,7 +5,7 @@ Nothing is read where no pod has claims, apart from whether pools publish device
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.requirements.labels import POOL_LABEL
 from shoal.devices.claimable_devices import CLAIM_DRIVER
 from shoal.devices.names import DOMAIN, OWN_DRA
+from shoal.engine.dra.devices import SliceFacts
 from shoal.engine.dra.requests import ClaimFacts, ClaimRef
 from shoal.store.dra.claim_refs import Claimed, ClaimRefs, made_for
 from shoal.store.dra.extended import Extended, advertised_by
@@ -37,7 +38,11 @@ _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 _MOVED: Final = "@moved"
 """After the name of a claim whose pods move together, and which is then allocated again."""
 
+_MOST_SETS: Final = 1000
+"""Sets of devices that are kept up to date; those of claims that are gone are forgotten at times."""
+
 Types = Mapping[str, tuple[InstanceType, ...]]
+_Pieces = tuple[ResourceSlice, ...]
 
 
 def with_claim_labels(pools: Iterable[NodePool], inventory: Inventory) -> tuple[NodePool, ...]:
@@ -46,7 +51,7 @@ def with_claim_labels(pools: Iterable[NodePool], inventory: Inventory) -> tuple[
     A pool says it itself, by the label; else its nodes tell, else those of the whole cluster: it has devices or a class
     of the driver, and no device plugin advertises GPUs.
     """
-    publishing = {piece.spec.node_name for piece in _slices(inventory) if piece.spec.driver == CLAIM_DRIVER}
+    publishing = {piece.spec.node_name for piece in filter(_is_of_gpus, _slices(inventory))}
     by_pool: dict[str, set[bool]] = {}
     for placed in inventory.of(Node):
         meta = placed.value.metadata
@@ -73,13 +78,17 @@ def _is_of_driver(each: DeviceClass) -> bool:
     return any(f"'{CLAIM_DRIVER}'" in one.cel.expression.replace('"', "'") for one in each.spec.selectors)
 
 
+def _is_of_gpus(piece: ResourceSlice) -> bool:
+    return piece.spec.driver == CLAIM_DRIVER
+
+
 def _slices(inventory: Inventory) -> Iterator[ResourceSlice]:
     return (each.value for each in inventory.of(ResourceSlice))
 
 
 def published_nodes(inventory: Inventory) -> frozenset[str]:
     """The nodes whose pools of devices of NVIDIA's driver are complete."""
-    return frozenset(_complete(piece for piece in _slices(inventory) if piece.spec.driver == CLAIM_DRIVER))
+    return frozenset(_complete(filter(_is_of_gpus, _slices(inventory))))
 
 
 def _complete(pieces: Iterable[ResourceSlice]) -> dict[str, list[ResourceSlice]]:
@@ -103,24 +112,70 @@ def _complete(pieces: Iterable[ResourceSlice]) -> dict[str, list[ResourceSlice]]
     return found
 
 
+class KnownDevices:
+    """The slices and classes as of the last planning, so that expressions are evaluated on what has changed only."""
+
+    def __init__(self) -> None:
+        self.sets = DeviceSets()
+        self._classes: dict[str, DeviceClass] = {}
+        self._facts: dict[str, tuple[ResourceSlice, SliceFacts]] = {}
+        self._made: dict[str, tuple[tuple[object, ...], tuple[ResourceSlice, ...]]] = {}
+
+    def update(self, classes: Iterable[DeviceClass], pieces: Iterable[ResourceSlice]) -> dict[str, SliceFacts]:
+        """The slices by name, as facts; `sets` is of these from now on."""
+        named = {each.metadata.name: each for each in classes}
+        before, self._facts = self._facts, {}
+        for piece in pieces:
+            known = before.get(piece.metadata.name)
+            is_known = known is not None and known[0] is piece
+            self._facts[piece.metadata.name] = known if known and is_known else (piece, slice_facts(piece))
+        if named != self._classes or len(self.sets.events()) > _MOST_SETS:
+            self._classes = named
+            self.sets = DeviceSets(named.values(), (facts for _, facts in self._facts.values()))
+        else:
+            gone = before.keys() - self._facts.keys()
+            new = [facts for name, (_, facts) in self._facts.items() if before.get(name, (None, None))[1] is not facts]
+            for name in gone:
+                self.sets.drop(name)
+            for facts in new:
+                self.sets.put(facts)
+            if gone or new:
+                self.sets.renewed()
+        return {name: facts for name, (_, facts) in self._facts.items()}
+
+    def made(
+        self, row: str, given: tuple[object, ...], make: Callable[[], tuple[ResourceSlice, ...]]
+    ) -> tuple[ResourceSlice, ...]:
+        """The slices of a template; the same as at the last planning if they are made of the same."""
+        known = self._made.get(row)
+        if known is None or known[0] != given:
+            known = self._made[row] = given, make()
+        return known[1]
+
+
 class PlannedClaims:
     """The claims and devices that one planning depends on."""
 
     def __init__(
-        self, inventory: Inventory, pools: Sequence[NodePool], types: Types, nodes: Sequence[ExistingNode]
+        self,
+        inventory: Inventory,
+        pools: Sequence[NodePool],
+        types: Types,
+        nodes: Sequence[ExistingNode],
+        known: KnownDevices,
     ) -> None:
         self._nodes = nodes
-        classes = [each.value for each in inventory.of(DeviceClass)]
         claims = {each.value.metadata.key: each.value for each in inventory.of(ResourceClaim)}
         self._templates = {each.value.metadata.key: each.value for each in inventory.of(ResourceClaimTemplate)}
         self._claims = claims
         pieces = list(_slices(inventory))
         complete = _complete(pieces)
-        templates = _templates(pools, types, nodes, complete, common_attributes(pieces))
-        self._of_templates = tuple(slice_facts(piece) for each in templates.values() for piece in each)
-        waiting = {node.name for node in nodes if not node.is_initialized and node.name not in complete}
-        present = [slice_facts(piece) for piece in pieces if piece.spec.node_name not in waiting]
-        self._sets = DeviceSets(classes, [*present, *self._of_templates])
+        templates = _templates(pools, types, _examples(nodes, complete), common_attributes(pieces), known)
+        facts = known.update((each.value for each in inventory.of(DeviceClass)), (*pieces, *templates))
+        self._of_templates = tuple(facts[piece.metadata.name] for piece in templates)
+        starting = {node.name for node in nodes if not node.is_initialized and node.name not in complete}
+        present = [facts[piece.metadata.name] for piece in pieces if piece.spec.node_name not in starting]
+        self._sets = known.sets
         by_name = sorted(claims.items(), reverse=True)
         made = {pod: key for key, claim in by_name if (pod := made_for(claim)) is not None}
         advertised = frozenset().union(*(advertised_by(each.value) for each in inventory.of(Node)))
@@ -128,14 +183,14 @@ class PlannedClaims:
         self._refs = ClaimRefs(self._sets, claims, self._templates, made, extended)
         self._elsewhere = ClaimRefs(self._sets, {}, self._templates, {}, extended)
         self._on_one_node = _on_one_node(claims, nodes)
-        by_row: dict[str, list[int]] = {}
-        for number, piece in enumerate(self._of_templates):
-            by_row.setdefault(piece.reach.node_name, []).append(number)
+        by_row: dict[str, list[SliceFacts]] = {}
+        for piece in self._of_templates:
+            by_row.setdefault(piece.reach.node_name, []).append(piece)
         self._copies = [
-            (self._of_templates[number], on_node(self._of_templates[number], node.name))
+            (piece, on_node(piece, node.name))
             for node in nodes
-            if node.name in waiting and node.is_managed
-            for number in by_row.get(row_name(node.pool, node.instance_type), ())
+            if node.name in starting and node.is_managed
+            for piece in by_row.get(row_name(node.pool, node.instance_type), ())
         ]
         self._present = (*present, *(copy for _, copy in self._copies))
 
@@ -184,6 +239,7 @@ def planned_devices(
     types: Types,
     nodes: Sequence[ExistingNode],
     pods: Sequence[Pod],
+    known: KnownDevices,
 ) -> tuple[PlannedDevices, dict[str, Pod]]:
     """The devices and claims of a planning, and by namespace and name the pods without what claims provide."""
     classes = {each.value.spec.extended_resource_name for each in inventory.of(DeviceClass)} - {""}
@@ -194,7 +250,7 @@ def planned_devices(
     )
     if not is_concerned:
         return PlannedDevices(), {}
-    return PlannedClaims(inventory, pools, types, nodes).read(pods)
+    return PlannedClaims(inventory, pools, types, nodes, known).read(pods)
 
 
 def _requests_devices(pod: Pod, classes: Collection[str]) -> bool:
@@ -214,26 +270,48 @@ def _on_one_node(claims: Mapping[str, ResourceClaim], nodes: Iterable[ExistingNo
     return found
 
 
+def _may_be_of(pool: NodePool, one: InstanceType) -> bool:
+    """Whether the requirements of the pool admit the type."""
+    return all(
+        any(map(admitted.has, values))
+        for key, admitted in pool.requirements.items()
+        if (values := one.labels.get(key)) is not None
+    )
+
+
+def _examples(
+    nodes: Iterable[ExistingNode], complete: Mapping[str, list[ResourceSlice]]
+) -> dict[str, list[ResourceSlice]]:
+    """The slices of one node of each pool and type, by the name of their row."""
+    found: dict[str, list[ResourceSlice]] = {}
+    for node in sorted(nodes, key=lambda each: (not each.is_initialized, each.is_deleting, each.name)):
+        if node.name in complete:
+            found.setdefault(row_name(node.pool, node.instance_type), complete[node.name])
+    return found
+
+
 def _templates(
     pools: Sequence[NodePool],
     types: Types,
-    nodes: Sequence[ExistingNode],
-    complete: Mapping[str, list[ResourceSlice]],
+    examples: Mapping[str, list[ResourceSlice]],
     common: Mapping[str, Attribute],
-) -> dict[str, tuple[ResourceSlice, ...]]:
-    """The devices of each pool and type, by the name of their row: those of a node that has them, else those that are
-    known of its machine."""
-    examples: dict[str, list[ResourceSlice]] = {}
-    for node in sorted(nodes, key=lambda each: (not each.is_initialized, each.is_deleting, each.name)):
-        if node.name in complete:
-            examples.setdefault(row_name(node.pool, node.instance_type), complete[node.name])
-    found: dict[str, tuple[ResourceSlice, ...]] = {}
+    known: KnownDevices,
+) -> list[ResourceSlice]:
+    """The devices of each pool and type: those of a node that has them, else those that are known of its machine."""
+    found: list[ResourceSlice] = []
     for pool in pools:
         for one in types.get(pool.name, ()):
             row = row_name(pool.name, one.name)
-            pieces = copied(examples.get(row, ()), row)
-            if gives_by_claims(pool.labels) and not any(piece.spec.driver == CLAIM_DRIVER for piece in pieces):
-                pieces += of_machine(row, one, pool.labels, common)
-            if pieces:
-                found[row] = pieces
+            example = tuple(examples.get(row, ()))
+            if not (example or gives_by_claims(pool.labels)) or not _may_be_of(pool, one):
+                continue
+
+            def make(
+                row: str = row, one: InstanceType = one, pool: NodePool = pool, example: _Pieces = example
+            ) -> tuple[ResourceSlice, ...]:
+                pieces = copied(example, row)
+                is_complete = not gives_by_claims(pool.labels) or any(_is_of_gpus(piece) for piece in pieces)
+                return pieces if is_complete else (*pieces, *of_machine(row, one, pool.labels, common))
+
+            found += known.made(row, (example, one, pool.labels, common), make)
     return found

@@ -106,7 +106,8 @@ def common_attributes(pieces: Iterable[ResourceSlice]) -> dict[str, Attribute]:
 def _gpu(index: int, model: Model, labels: Mapping[str, str], template: str) -> InstalledGpu:
     uuid = f"{template}/gpu-{index}"
     layout = model.mig_layout()
-    instances = () if layout is None else _instances(layout, labels.get(_MIG_CONFIG, ""), uuid)
+    memory_mib = _memory_mib(model, layout, labels)
+    instances = () if layout is None else _instances(layout, labels.get(_MIG_CONFIG, ""), uuid, memory_mib)
     # Such a GPU can give instances to claims only if it is in MIG mode from the start.
     needs_mode = labels.get(OWN_DRA) == DYNAMIC_MIG and changes_mode_by_reset(model.compute_capability)
     return InstalledGpu(
@@ -114,7 +115,7 @@ def _gpu(index: int, model: Model, labels: Mapping[str, str], template: str) -> 
         uuid=uuid,
         name=device_name(labels[PRODUCT_LABEL]),
         pci=f"00000000:{index + 1:02x}:00.0",
-        memory_mib=whole_of(labels.get(_MEMORY, "")) or model.memory_mib(),
+        memory_mib=memory_mib,
         compute_capability=model.compute_capability,
         minor=index,
         is_mig=None if layout is None else bool(instances) or needs_mode,
@@ -122,14 +123,23 @@ def _gpu(index: int, model: Model, labels: Mapping[str, str], template: str) -> 
     )
 
 
-def _instances(layout: Layout, config: str, uuid: str) -> tuple[MigInstance, ...]:
+def _memory_mib(model: Model, layout: Layout | None, labels: Mapping[str, str]) -> int:
+    """The memory that the driver reports: of models with MIG it was measured. A part of a GPU has less."""
+    named, nominal = whole_of(labels.get(_MEMORY, "")) or 0, model.memory_mib()
+    if named not in (0, nominal):
+        return named
+    return (layout.memory_mib if layout is not None else None) or nominal
+
+
+def _instances(layout: Layout, config: str, uuid: str, memory_mib: int) -> tuple[MigInstance, ...]:
     """Those of a GPU that is cut alike in all parts: `all-1g.10gb`."""
     profile = layout.profile(config.removeprefix(_ALL)) if config.startswith(_ALL) else None
     if profile is None:
         return ()
     found = places(layout, ((profile.name, profile.max),)) or ()
+    part_mib = profile.memory_mib or memory_mib * profile.width // layout.memory_slices
     return tuple(
-        MigInstance(f"{uuid}/{start}", name, number, start, profile.width, profile.memory_mib)
+        MigInstance(f"{uuid}/{start}", name, number, start, profile.width, part_mib)
         for number, (name, start) in enumerate(found)
     )
 

@@ -57,7 +57,8 @@ class ClaimSteps:
         published: frozenset[str] = frozenset(),
     ) -> float | None:
         """`nodes` and `instances` by provider id; `paused`: pools for which nothing is requested or given up;
-        `published`: nodes whose GPUs are published as devices of resource claims. Returns the seconds after which something has to be looked at again.
+        `published`: nodes whose GPUs are published as devices of resource claims. Returns the seconds after which
+        something has to be looked at again.
         """
         soonest: list[float] = []
         groups: dict[str, list[NodeClaim]] = {}

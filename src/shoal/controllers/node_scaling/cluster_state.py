@@ -104,7 +104,7 @@ class ScalingState:
         return Inventory(self._all_documents())
 
     def _all_documents(self) -> Iterator[Document]:
-        served = (found for kind in _OF_CLAIMS if (found := self._served.find(kind)) is not None)
+        served = (each for kind in _OF_CLAIMS if (each := self._served.find(kind)) is not None)
         for kind in (*self._kinds, *served):
             for item in self._informers.of(kind):
                 found = self._documents.get(item)
