@@ -196,13 +196,16 @@ def test_a_pool_publishes_devices_if_it_says_so_or_its_nodes_or_else_those_of_th
     assert launched(plan_of(*CLASSES, silent, with_plugin, *own, *claims, busy)) == ["g5.xlarge"]
     refusing = node_pool("gpu", "g5.xlarge", label="false")
     assert launched(plan_of(*CLASSES, refusing, *claims)) == []
+    wrong = machine_node("wrong", "gpu", "g5.xlarge", "")
+    wrong["status"]["allocatable"]["nvidia.com/gpu"] = 1
+    assert launched(plan_of(*CLASSES, node_pool("gpu", "g5.xlarge"), wrong, *claims)) == []
 
 
 def test_devices_of_any_driver_are_copied_from_a_node_of_the_pool_without_what_only_it_has() -> None:
-    device = {
+    device: Object = {
         "name": "accel-0",
         "attributes": {"uuid": {"string": "A-1"}, "kind": {"string": "large"}},
-        "taints": [{"key": "accel.test/broken", "effect": "NoSchedule"}],
+        "taints": [{"key": "accel.test/xid", "effect": "NoSchedule"}],
     }
     spec = {
         "driver": "accel.test",
@@ -221,6 +224,8 @@ def test_devices_of_any_driver_are_copied_from_a_node_of_the_pool_without_what_o
     ]  # fmt: skip
     assert launched(plan_of(*base, claiming("a", "any"), claiming("b", "any"))) == ["g5.xlarge", "g5.xlarge"]
     assert "0 match" in why(plan_of(*base, claiming("a", "this")))
+    device["taints"][0]["key"] = "other.test/reserved"
+    assert launched(plan_of(*base, claiming("a", "any"))) == []
 
 
 def test_a_node_that_starts_counts_with_the_devices_that_it_will_publish() -> None:

@@ -189,7 +189,7 @@ def _lost_work(cluster: Cluster, now_s: float) -> LostWork:
         {
             key: allocation.who.lost_s(now_s) + RESTART_S
             for key, allocation in cluster.pods.items()
-            if allocation.ask.devices is not None and allocation.who.since_s
+            if allocation.ask.asks_devices and allocation.who.since_s
         }
     )
 

@@ -48,8 +48,9 @@ _Pieces = tuple[ResourceSlice, ...]
 def with_claim_labels(pools: Iterable[NodePool], inventory: Inventory) -> tuple[NodePool, ...]:
     """The pools, with the label that their GPUs are devices of claims where that follows from the cluster.
 
-    A pool says it itself, by the label; else its nodes tell, else those of the whole cluster: it has devices or a class
-    of the driver, and no device plugin advertises GPUs.
+    Nodes of the pool tell, else its label, else the whole cluster: it has devices or a class of the driver, and no
+    device plugin advertises GPUs. Where a device plugin advertises the GPUs of all nodes of a pool, its label is wrong,
+    and nodes for claims would be provisioned without end.
     """
     publishing = {piece.spec.node_name for piece in filter(_is_of_gpus, _slices(inventory))}
     by_pool: dict[str, set[bool]] = {}
@@ -63,9 +64,11 @@ def with_claim_labels(pools: Iterable[NodePool], inventory: Inventory) -> tuple[
     has_driver = bool(publishing) or any(_is_of_driver(each.value) for each in inventory.of(DeviceClass))
 
     def labelled(pool: NodePool) -> NodePool:
+        found = by_pool.get(pool.name)
+        if found == {False}:
+            return replace(pool, labels={**pool.labels, OWN_DRA: "false"}) if OWN_DRA in pool.labels else pool
         if OWN_DRA in pool.labels:
             return pool
-        found = by_pool.get(pool.name)
         by_claims = has_driver and not has_plugin if found is None else found == {True}
         if by_claims or pool.labels.get(_GKE_DRIVER) == "true":
             return replace(pool, labels={**pool.labels, OWN_DRA: "true"})

@@ -2,7 +2,7 @@
 
 Of a type of which the pool has a node, they are those of this node; of another type, those that NVIDIA's driver
 publishes for its GPUs. What only one machine has is replaced or left out: UUIDs are made of the template's name, and
-taints about the health of a device are dropped. A node is planned with a copy of the devices under its own name.
+taints about a fault of one device are dropped. A node is planned with a copy of the devices under its own name.
 
 Rejected: an attribute without a value where it is not known. A selector that reads it fails, and the whole claim with
 it, so versions are taken from the driver's other nodes; where there are none, the message names the attribute.
@@ -35,17 +35,34 @@ _MIG_CONFIG: Final = "nvidia.com/mig.config"
 _MEMORY: Final = "nvidia.com/gpu.memory"
 _ALL: Final = "all-"
 _UNIQUE: Final = frozenset({"uuid", "parentUUID", "serial", "serialNumber"})
+_FAULTS: Final = frozenset({"xid", "gpu-lost"})
 _OF_DRIVER: Final = ("driverVersion", "cudaDriverVersion", "brand")
 
 
 def copied(pieces: Iterable[ResourceSlice], template: str) -> tuple[ResourceSlice, ...]:
     """The slices of a node, as those of another one with the same machine."""
-    return tuple(_copied(piece, template) for piece in pieces)
+    given = tuple(pieces)
+    passing = {driver: _passing_taints(driver, given) for driver in {piece.spec.driver for piece in given}}
+    return tuple(_copied(piece, template, passing[piece.spec.driver]) for piece in given)
 
 
-def _copied(piece: ResourceSlice, template: str) -> ResourceSlice:
+def _passing_taints(driver: str, pieces: Iterable[ResourceSlice]) -> frozenset[str]:
+    """Taints of the driver's own that another machine does not have: faults, and what only some of the devices have.
+    One that all devices have may be there on each machine, and a node for a claim that does not tolerate it would be
+    provisioned in vain.
+    """
+    own = f"{driver}/"
+    listed = [
+        device.traits().taints for piece in pieces if piece.spec.driver == driver for device in piece.spec.devices
+    ]
+    keys = {each.key for taints in listed for each in taints if each.key.startswith(own)}
+    has_all = {key for key in keys if all(any(each.key == key for each in taints) for taints in listed)}
+    return frozenset(key for key in keys if key not in has_all or key.removeprefix(own) in _FAULTS)
+
+
+def _copied(piece: ResourceSlice, template: str, passing: frozenset[str]) -> ResourceSlice:
     spec = piece.spec
-    devices = tuple(_sanitised(device, spec.driver, template) for device in spec.devices)
+    devices = tuple(_sanitised(device, template, passing) for device in spec.devices)
     return ResourceSlice(
         metadata=ObjectMeta(name=f"{template}/{piece.metadata.name}"),
         spec=replace(
@@ -57,13 +74,13 @@ def _copied(piece: ResourceSlice, template: str) -> ResourceSlice:
     )
 
 
-def _sanitised(device: Device, driver: str, template: str) -> Device:
+def _sanitised(device: Device, template: str, passing: frozenset[str]) -> Device:
     traits = device.traits()
     attributes = {
         name: Attribute(text=f"{template}/{device.name}") if name.rpartition("/")[2] in _UNIQUE else value
         for name, value in traits.attributes.items()
     }
-    taints = tuple(each for each in traits.taints if not each.key.startswith(f"{driver}/"))
+    taints = tuple(each for each in traits.taints if each.key not in passing)
     if device.basic is None:
         return replace(device, attributes=attributes, taints=taints)
     return replace(device, basic=replace(device.basic, attributes=attributes, taints=taints))
