@@ -276,5 +276,23 @@ def test_a_node_is_removed_only_if_the_claims_of_its_pods_can_be_allocated_elsew
         base += [machine_node(name, "gpu", "g5.12xlarge"), *machine_slices(name, "g5.12xlarge")]
     on_a = [each for at in range(3) for each in running(f"a-{at}", "a", "one", f"gpu-{at}")]
     on_b = [each for at in range(2) for each in running(f"b-{at}", "b", "one", f"gpu-{at}")]
-    assert removal(*base, *on_a[:4], *on_b) != ((), [])
+    nodes, replacements = removal(*base, *on_a[:4], *on_b)
+    assert (len(nodes), replacements) == (1, [])
     assert removal(*base, *on_a, *on_b) == ((), [])
+
+
+def test_pods_that_share_an_allocated_claim_move_together_and_it_is_allocated_again() -> None:
+    base = [*CLASSES, node_pool("gpu", "g5.12xlarge"), template("t/one", wants())]
+    for name in ("a", "b"):
+        base += [machine_node(name, "gpu", "g5.12xlarge"), *machine_slices(name, "g5.12xlarge")]
+    first, shared = running("s-0", "a", "one", "gpu-0")
+    second = running("s-1", "a", "one", "gpu-0")[0]
+    for each in (first, second):
+        each["spec"]["resourceClaims"] = [{"name": "mine", "resourceClaimName": "s-0-mine"}]
+        del each["status"]["resourceClaimStatuses"]
+    del shared["metadata"]["ownerReferences"]
+    shared["status"]["reservedFor"] = [{"resource": "pods", "name": f"s-{at}", "uid": f"s-{at}"} for at in range(2)]
+    on_b = [each for at in range(4) for each in running(f"b-{at}", "b", "one", f"gpu-{at}")]
+    nodes, replacements = removal(*base, first, second, shared, *on_b[:6])
+    assert (len(nodes), replacements) == (1, [])
+    assert removal(*base, first, second, shared, *on_b) == ((), [])

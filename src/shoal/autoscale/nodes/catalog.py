@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shoal.api.meta import ObjectMeta
 from shoal.api.node import Node, NodeSpec, NodeStatus
 from shoal.autoscale.nodes.advertised_devices import advertised, labels_of_machine
+from shoal.autoscale.nodes.claim_trials import ClaimTrials
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.devices.names import OWN_DRA
@@ -76,7 +77,7 @@ class Catalog:
         self._placement = Placement(self.cluster, _FIRST)
         self._suits: dict[tuple[Ask, int], Flags] = {}
         self._taken: dict[Charge, NDArray[np.int64]] = {}
-        self._held: dict[tuple[int, tuple[Charge, ...]], bool] = {}
+        self._claims = ClaimTrials(self.cluster)
 
     def add(self, nodes: Iterable[Node]) -> Rows:
         """Rows for these nodes."""
@@ -123,16 +124,26 @@ class Catalog:
         odd = self.cluster.devices.odd
         return np.fromiter((row in odd for row in rows.tolist()), np.bool_, len(rows))
 
+    def holding(self, rows: Rows, charges: Sequence[Charge]) -> Flags:
+        """The rows on which the engine places all of these, one after the other."""
+        has_claims = any(charge.ask.claims for charge in charges)
+        if has_claims and all(charge.ask.devices is None for charge in charges):
+            return self._claims.holding(rows, charges)
+        return np.fromiter((self.can_hold(row, charges) for row in rows.tolist()), np.bool_, len(rows))
+
     def can_hold(self, row: int, charges: Sequence[Charge]) -> bool:
-        """Whether the engine places all of these on the row, one after the other: the largest MIG instances first."""
-        ordered = tuple(sorted(charges, key=lambda charge: -mig_slices(charge.ask)))
-        if not any(charge.ask.claims for charge in ordered):
-            return self._has_held(row, ordered)
-        known = self._held.get((row, ordered))
-        if known is None:
-            # A search for devices takes long, and nodes with equal pods are tried again and again.
-            known = self._held[row, ordered] = self._has_held(row, ordered)
-        return known
+        """Whether the engine places all of these on the row: the largest MIG instances first."""
+        within = np.array([row], np.int64)
+        held: list[str] = []
+        for number, charge in enumerate(sorted(charges, key=lambda charge: -mig_slices(charge.ask))):
+            chosen = self._placement.choose(charge, 0, within=within)
+            if chosen is None:
+                break
+            held.append(f"trial/{number}")
+            self.cluster.hold(held[-1], allocation(chosen, charge, number))
+        for key in reversed(held):
+            self.cluster.release(key)
+        return len(held) == len(charges)
 
     def lack(self, ask: Ask, rows: Rows) -> str:
         """What the row that has most of the devices for the pod's claims lacks of them; empty without claims."""
@@ -147,19 +158,6 @@ class Catalog:
             return "its claim is allocated to devices of another node"
         _, _, total = devices_near(dra, ask.claims, rows)
         return lack(dra, ask.claims, int(rows[int(total.argmax())]))
-
-    def _has_held(self, row: int, charges: Sequence[Charge]) -> bool:
-        within = np.array([row], np.int64)
-        held: list[str] = []
-        for number, charge in enumerate(charges):
-            chosen = self._placement.choose(charge, 0, within=within)
-            if chosen is None:
-                break
-            held.append(f"trial/{number}")
-            self.cluster.hold(held[-1], allocation(chosen, charge, number))
-        for key in reversed(held):
-            self.cluster.release(key)
-        return len(held) == len(charges)
 
 
 def mig_slices(ask: Ask) -> int:

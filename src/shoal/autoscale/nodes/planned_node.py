@@ -180,8 +180,9 @@ def _fitting(
     else:
         trial = np.zeros(len(types), np.bool_)
     tried = types.copy()
-    for number in np.flatnonzero(types & trial):
-        types[number] = catalog.can_hold(int(template.rows[number]), [*node.charges, charge])
+    if trial.any():
+        numbers = np.flatnonzero(types & trial)
+        types[numbers] = catalog.holding(template.rows[numbers], [*node.charges, charge])
     offers = offers & types[template.type_of]
     types = template.types_of(offers)
     if not types.any():
