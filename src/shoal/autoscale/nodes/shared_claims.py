@@ -12,9 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from shoal.autoscale.nodes.pod_variants import PlannedPod
 from shoal.engine.cluster import Cluster
 
-Hosts = Callable[[PlannedPod], Iterable[str]]
-"""The nodes on which a pod may be placed, by name, those that exist first."""
-
 
 class SharedClaimPlaces:
     """Where the shared claims of one planning are."""
@@ -25,11 +22,11 @@ class SharedClaimPlaces:
         """By claim."""
         self._home: dict[str, str] = {}
         """The planned node with the claim's devices."""
-        self._placed: dict[str, int] = {}
+        self._placed: set[str] = set()
 
     def begin(self, units: Iterable[Sequence[PlannedPod]]) -> None:
         """Another attempt with these pods."""
-        self._peers, self._home, self._placed = {}, {}, {}
+        self._peers, self._home, self._placed = {}, {}, set()
         for unit in units:
             for pod in unit:
                 for claim in pod.shared_claims:
@@ -61,10 +58,10 @@ class SharedClaimPlaces:
         if before is not None and node is not None:
             self._home |= dict.fromkeys(pod.shared_claims, node)
         if pod.shared_claims:
-            self._placed[pod.key] = 1
+            self._placed.add(pod.key)
 
         def undo() -> None:
-            self._placed.pop(pod.key, None)
+            self._placed.discard(pod.key)
             if before is not None:
                 self._home = before
 
