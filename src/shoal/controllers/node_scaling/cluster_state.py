@@ -19,11 +19,15 @@ from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
 from shoal.client.item import Item
 from shoal.client.kind import (
     DAEMON_SETS,
+    DEVICE_CLASSES,
     DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -58,6 +62,8 @@ _KINDS: Final = (
     PRIORITY_CLASSES,
     PODS,
 )
+_OF_CLAIMS: Final = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
+"""Not every server has them."""
 
 
 class ScalingState:
@@ -66,6 +72,7 @@ class ScalingState:
     ) -> None:
         """`pools`: the NodePools in the version that is served."""
         self._informers = context.informers
+        self._served = served
         self._kinds = tuple(pools if kind == NODE_POOLS else kind for kind in _KINDS)
         self._watched = WatchedCluster(context, served, WatchSettings(schedulers), wake)
         self._intake = Intake(Cluster())
@@ -98,7 +105,8 @@ class ScalingState:
         return Inventory(self._all_documents())
 
     def _all_documents(self) -> Iterator[Document]:
-        for kind in self._kinds:
+        served = (each for kind in _OF_CLAIMS if (each := self._served.find(kind)) is not None)
+        for kind in (*self._kinds, *served):
             for item in self._informers.of(kind):
                 found = self._documents.get(item)
                 if found is None:
