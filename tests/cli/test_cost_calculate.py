@@ -14,6 +14,11 @@ from shoal.cost.calculators import CALCULATORS
 YEAR = "in 8760 hours"
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+
+
 @pytest.mark.parametrize(
     ("line", "results"),
     [
