@@ -132,8 +132,11 @@ class CostFacts:
         return with_share_basis(self.recorded(by_day=by_day), self.file)
 
     def recorded(self, *, by_day: bool = False) -> Records:
+        from shoal.cost.share_basis import moments_of_use
+
         days = [start for start, _ in self.days()] if by_day else []
-        return self.history.records(self.window.start_ms, self.window.end_ms, days)
+        moments = moments_of_use(self.file, self.window, days)
+        return self.history.records(self.window.start_ms, self.window.end_ms, moments)
 
     def period(self, *, by_day: bool) -> Period:
         from shoal.cost.statement import Period, whole_period

@@ -44,6 +44,7 @@ class RecordedPrice(msgspec.Struct, frozen=True, array_like=True):
     from_ms: int
     per_hour: Decimal
     currency: str = "USD"
+    """Empty: no price was known from then on that can be recorded."""
     is_listed: bool = False
     """Of the catalogue, and not of a price file."""
 

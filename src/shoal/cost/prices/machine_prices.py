@@ -204,13 +204,14 @@ def _with_recorded(present: PresentRates, machine: Machine, currency: str) -> Ra
     undated = present.undated
     first, dated = (rates[:1], rates[1:]) if undated is not None else ([], rates)
     stated = undated if not present.is_listed else None
+    recorded = [one for one in machine.prices if not dated or one.from_ms < dated[0][0]]
     found = list(first)
-    for one in machine.prices:
-        if dated and one.from_ms >= dated[0][0]:
-            break
+    for at, one in enumerate(recorded):
         rate = one.per_hour if one.currency == currency else undated
         if one.is_listed and stated is not None:
-            rate = stated
+            # The first price of a file after it replaced it: later edits change that time no more.
+            of_files = (each.per_hour for each in recorded[at:] if each.currency == currency and not each.is_listed)
+            rate = next(of_files, stated)
         if rate is not None and (not found or found[-1][1] != rate):
             found.append((one.from_ms, rate))
     if len(found) > 1 and found[1][0] <= machine.start_ms:
@@ -224,7 +225,8 @@ def _edited(machine: Machine, rates: Rates, present: PresentRates) -> Iterable[s
     is_past = machine.end_ms is not None or len(present.rates) > 1
     if undated is None or present.is_listed or is_past or rates[-1][1] == undated:
         return
-    name = machine.pool or machine.instance_type or machine.name
+    # No name of a node: who may not list nodes reads this, too, and there may be many.
+    name = machine.pool or machine.instance_type or machine.model or "nodes without a pool and an instance type"
     yield (
         f"the price of {name} is recorded as {rates[-1][1].normalize():f} an hour, the price file says "
         f"{undated.normalize():f} without a date: it counts from the start of the next recorder; write from: with the "

@@ -23,7 +23,7 @@ from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.machine_prices import MachineKey
 from shoal.cost.records import Records
 from shoal.cost.report import PriceBasis
-from shoal.cost.share_basis import with_share_basis
+from shoal.cost.share_basis import moments_of_use, with_share_basis
 from shoal.store.history.history import ReaderOf, read_history
 
 
@@ -65,7 +65,8 @@ class AllocationReader:
             recorded = history.ledger.recorded_ms()
             request = read_request(query, now_ms if recorded is None else recorded)
             start, end = request.window
-            records = history.records(start, end, request.steps if len(request.steps) > 1 else ())
+            steps = request.steps if len(request.steps) > 1 else ()
+            records = history.records(start, end, moments_of_use(self._settings.file, request.window, steps))
             records = with_share_basis(records, self._settings.file)
             own = self._settings.file.on_premises
             watts = history.measured_watts(records.machines, start, end) if own else {}
