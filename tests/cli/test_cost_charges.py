@@ -129,6 +129,14 @@ def test_time_before_quotas_were_recorded_is_noted(priced: Charges) -> None:
     assert "quotas are recorded since 2026-10-29T08:00:00Z" in priced.err
 
 
+def test_what_was_held_before_quotas_were_recorded_uses_nothing_of_them(priced: Charges) -> None:
+    priced.write(PRICES.replace("quotas: {a: 2, b: 2}", ""))
+    quotas = [QuotaSpan("kai", name, 0, None, 2 * FULL_SHARE) for name in ("a", "b")]
+    priced.record("kai", START + 8 * HOUR_MS, *quotas)
+    # In the last two hours a uses all of its quota and b the half; what they held in the eight hours before is no use.
+    assert priced.amounts("--charge", "quota", "--by", "queue") == {"a": "40.00", "b": "40.00", "": "0.00"}
+
+
 def test_the_table_has_discount_and_refund(priced: Charges) -> None:
     shown = priced.run("--charge", "request", "--borrowed-discount", "30", "--refund-preempted")
     rows = [line.split() for line in shown.splitlines()]

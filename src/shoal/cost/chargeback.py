@@ -44,6 +44,8 @@ class ChargePolicy(msgspec.Struct, frozen=True):
     rate_card: tuple[CardRate, ...] = ()
     quota_hours: Mapping[str, Decimal] = {}
     """GPU-hours of quota by group, in the period."""
+    quota_day: int = 0
+    """The first part of the period of which quotas are known."""
 
 
 class Charge(msgspec.Struct, frozen=True, rename="camel"):
@@ -92,7 +94,8 @@ def charges(rows: Iterable[CostRow], policy: ChargePolicy) -> list[Charge]:
             continue
         charged = _charged(row, policy, model, queue)
         own[group] += charged
-        hours[group] += row.gpu_hours
+        if row.day >= policy.quota_day:
+            hours[group] += row.gpu_hours
         if policy.refunds_preempted and preempted:
             refunds[group] += charged
         elif borrowed:
