@@ -63,7 +63,7 @@ class AllocationReader:
         history = read_history(self._folder, self._reader)
         try:
             recorded = history.ledger.recorded_ms()
-            request = read_request(query, now_ms if recorded is None else recorded)
+            request = read_request(query, now_ms if recorded is None else recorded, history.end_ms(now_ms))
             start, end = request.window
             steps = request.steps if len(request.steps) > 1 else ()
             records = history.records(start, end, moments_of_use(self._settings.file, request.window, steps))
