@@ -71,7 +71,7 @@ class UsageHistory:
         )
 
     def end_ms(self, now_ms: int) -> int:
-        """Where the future begins: after what was recorded last, whose clock may be ahead in a simulated cluster, or now
+        """Where the future begins: after what was recorded last (the clock of a simulated cluster may be ahead), or now
         where the recording has stopped."""
         recorded = self.ledger.recorded_ms()
         return now_ms if recorded is None or now_ms - recorded > _STALE_MS else recorded
