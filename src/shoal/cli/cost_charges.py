@@ -89,7 +89,7 @@ class ChargeOptions:
         if not since:
             return []
         return [
-            f"quotas are recorded since {rfc3339(since)}: what is free in the window is divided by what they left since"
+            f"quotas are recorded since {rfc3339(since)}: only what they left since is charged to their holders"
         ]
 
     def period(self, facts: CostFacts, by: str) -> Period:

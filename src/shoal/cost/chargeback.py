@@ -3,7 +3,8 @@
     showback    as request, and nothing is booked: no discount, no refund
     request     what a group holds, used or not (the default)
     usage       what a group holds times its utilisation; the rest is not charged to it
-    quota       as request, and the holders of quotas pay for what is free, in proportion to the quota that they leave
+    quota       as request, and the holders of quotas pay for free GPUs, so many as the quota that they leave: where it
+                is more than what is free, in proportion to it, and where it is less, the rest is left over
     rate-card   GPU-hours at fixed prices; the difference from the cost is the platform's
 
 What is left over (free capacity, unhealthy devices, overhead, unused commitments, shared costs) is divided by `idle`:
@@ -85,11 +86,13 @@ def charges(rows: Iterable[CostRow], policy: ChargePolicy) -> list[Charge]:
     discounts: defaultdict[str, Decimal] = defaultdict(Decimal)
     refunds: defaultdict[str, Decimal] = defaultdict(Decimal)
     hours: defaultdict[str, Decimal] = defaultdict(Decimal)
-    spent = free = Decimal(0)
+    spent, free, free_hours = Decimal(0), Decimal(0), Decimal(0)
     for row in rows:
         group, model, preempted, borrowed, queue = _parts(row.group)
         spent += row.amount
-        free += row.amount if row.kind in _FREE else Decimal(0)
+        if row.kind in _FREE and row.gpu_hours:
+            free += row.amount
+            free_hours += row.gpu_hours
         if row.kind not in HELD:
             continue
         charged = _charged(row, policy, model, queue)
@@ -104,7 +107,9 @@ def charges(rows: Iterable[CostRow], policy: ChargePolicy) -> list[Charge]:
     left = spent - sum(own.values(), Decimal(0)) + carried
     shares: dict[str, Decimal] = {}
     if policy.mode == "quota":
-        shares = _divided(free, _unused_quota(hours, policy.quota_hours))
+        unused = _unused_quota(hours, policy.quota_hours)
+        unused_hours = sum(unused.values(), Decimal(0))
+        shares = _divided(free * unused_hours / free_hours if unused_hours < free_hours else free, unused)
         left -= sum(shares.values(), Decimal(0))
     for group, share in _idle(left, own, policy).items():
         shares[group] = shares.get(group, Decimal(0)) + share
