@@ -88,9 +88,7 @@ class ChargeOptions:
         since = self._quotas_since(facts, by)
         if not since:
             return []
-        return [
-            f"quotas are recorded since {rfc3339(since)}: only what they left since is charged to their holders"
-        ]
+        return [f"quotas are recorded since {rfc3339(since)}: only what they left since is charged to their holders"]
 
     def period(self, facts: CostFacts, by: str) -> Period:
         """With the moment inside the window, if any, since when quotas are known."""
