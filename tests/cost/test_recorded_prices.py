@@ -138,6 +138,8 @@ def test_a_recorded_price_ends_where_power_is_measured_instead() -> None:
     measured = _file(onPremises=[own])
     row = _recorded(node, (0, _file(onPremises=[{**own, "watts": 1000}])), (10 * HOUR_MS, measured))
     assert _recorded(row, (11 * HOUR_MS, measured)) == row
+    # An entry that is deleted ends nothing.
+    assert len(_recorded(NODE, (0, _file(_dgx(40))), (10 * HOUR_MS, PriceFile())).prices) == 1
     prices = machine_prices([row], measured, TODAY, {("n", 0): Decimal(3000)})
     window = TimeWindow(0, 20 * HOUR_MS)
     assert billing([row], prices, measured, window).invoice([row], window) == 10 * (1 + 1) + 10 * (1 + 3)

@@ -41,6 +41,8 @@ class PresentRates(NamedTuple):
     """The price without a date is that of the catalogue."""
     reason: str = ""
     """Why there is none."""
+    is_measured: bool = False
+    """Without measured power there is none."""
 
     @property
     def undated(self) -> Decimal | None:
@@ -177,11 +179,11 @@ def present_rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, 
         [(_since(one.from_ms), one.per_hour) for one in file.machines if one.node and one.node == machine.name],
         [(_since(one.from_ms), one.per_hour) for one in file.machines if one.pool and one.pool == machine.pool],
     ]
-    reason = "has no price"
+    reason, is_measured = "has no price", False
     if own is not None:
         hourly = per_gpu_hour(own, _measured(machine, watts))
         if hourly is None:
-            reason = "has neither watts in the price file nor measured power"
+            reason, is_measured = "has neither watts in the price file nor measured power", True
         else:
             sources.append([(ALWAYS, hourly * max(1, len(machine.devices)))])
     elif machine.capacity == "spot":
@@ -193,7 +195,7 @@ def present_rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, 
         if listed is not None and file.currency == catalog().currency:
             of_file = _completed(sources)
             return PresentRates(_completed([of_file, [(ALWAYS, listed)]]), not of_file or of_file[0][0] > ALWAYS)
-    return PresentRates(_completed(sources), is_listed=False, reason=reason)
+    return PresentRates(_completed(sources), is_listed=False, reason=reason, is_measured=is_measured)
 
 
 def _with_recorded(present: PresentRates, machine: Machine, currency: str) -> Rates:

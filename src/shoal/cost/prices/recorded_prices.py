@@ -53,7 +53,7 @@ class PriceRecorder:
         present = self._present(machine)
         begun = [(at, rate) for at, rate in present.rates if at <= now_ms]
         if not begun:
-            is_over = present.reason and known and known[-1].currency
+            is_over = present.is_measured and known and known[-1].currency
             return [RecordedPrice(max(now_ms, known[-1].from_ms), Decimal(0), "")] if is_over else []
         if not known:
             at_start = max((one for one in begun if one[0] <= machine.start_ms), default=None)
