@@ -36,10 +36,13 @@ def start_node_scaling(
     tasks.start(NODE_SCALING, controller.run)
 
 
-def start_placeholder_pods(tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice) -> None:
+def start_placeholder_pods(
+    tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice
+) -> PlaceholderPods:
     schedulers = frozenset(choice.scheduler_names)
     controller = PlaceholderPods(context, served, schedulers, _others(context), choice.operator.namespace)
     tasks.start(PLACEHOLDER_PODS, controller.run)
+    return controller
 
 
 def _others(context: Context) -> list[Presence]:

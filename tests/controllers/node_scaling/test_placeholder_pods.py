@@ -13,6 +13,7 @@ from pathlib import Path
 from build.scaled_clusters import ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
 from shoal.autoscale.placeholders.placeholder import PLACEHOLDER, SCHEDULER, WAITS_FOR_NODES, WORKLOADS
+from shoal.client.ecosystem_kinds import NODE_POOLS
 from shoal.client.item import Obj
 from shoal.client.kind import LEASES, NAMESPACES, PODS
 from shoal.wiring.run_choice import PLACEHOLDER_PODS
@@ -86,4 +87,27 @@ async def test_a_gang_beyond_the_limits_gets_none_and_those_of_deleted_pods_go(
         assert [pod["metadata"]["name"] for pod in await _placeholders(world)] == [made["metadata"]["name"]]
         await world.cluster.delete(PODS, "solo")
         await world.cluster.pass_time(3)
+        assert await _placeholders(world) == []
+
+
+@virtual
+async def test_pods_stay_unschedulable_while_no_placeholder_can_be_made_for_them(tmp_path: Path) -> None:
+    """Without a NodePool, or an autoscaler that follows placeholders, the pods are left to what else provisions."""
+
+    async def reason() -> str:
+        (found,) = [pod for pod in await world.cluster.pods() if pod["metadata"]["name"] == "solo"]
+        return _reason(found)
+
+    async with _beside_another(tmp_path) as world:
+        await world.pod("solo", 8)
+        await world.cluster.pass_time(8)
+        assert await reason() == "Unschedulable"
+        await world.kill_controller()
+        await world.add_pool()
+        await world.cluster.pass_time(45)
+        assert await reason() == WAITS_FOR_NODES
+        assert len(await _placeholders(world)) == 1
+        await world.cluster.delete(NODE_POOLS, "gpu")
+        await world.cluster.pass_time(45)
+        assert await reason() == "Unschedulable"
         assert await _placeholders(world) == []

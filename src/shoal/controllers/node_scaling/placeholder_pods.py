@@ -4,7 +4,8 @@ The pods that wait are not `Unschedulable` in the eyes of the other autoscaler; 
 provisions for whole gangs, on the machines that Shoal's plan chose. Each pass compares the placeholders that exist with
 the pods that wait, so a process that is killed anywhere is continued by its successor.
 
-Nothing is created while no other autoscaler is known to run, and nothing is done before all objects are known.
+Nothing is created while no other autoscaler is known to run, and nothing is done before all objects are known. While
+none is known, or there is no NodePool, the pods stay `Unschedulable`: they are left to whatever else provisions nodes.
 
 Rejected: placeholders that run on the new node until the pods come. They would take the GPUs, and each of them would
 have to be evicted first.
@@ -41,11 +42,12 @@ from shoal.client.presence import Presence
 from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.client.served import Served
 from shoal.controllers.node_scaling.claim_events import pod_reference, pool_reference
-from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
+from shoal.controllers.node_scaling.cluster_state import UNSCHEDULABLE, ScalingState, unschedulable
 from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.pools import mode_of
 from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.store.node_planning import ScalingOptions, undecided_scaling
+from shoal.store.node_scaling import MOST_START_S
 
 _log = logging.getLogger("shoal.nodes")
 _PASS: Final[Key] = ("", "pass")
@@ -94,6 +96,9 @@ class PlaceholderPods:
         self._state: ScalingState | None = None
         self._unseen: dict[str, Placeholder] = {}
         """By name: placeholders that were created and that the cache does not show yet."""
+        self._has_pools = False
+        self._followed_until_s: float | None = None
+        """An autoscaler that is started anew is not away. None: not known yet."""
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
 
     async def run(self) -> None:
@@ -110,8 +115,15 @@ class PlaceholderPods:
                 task.cancel()
             self._computations.close()
 
+    def waiting_reason(self) -> str:
+        """For the condition of pods for which there is no node."""
+        until_s, now_s = self._followed_until_s, self._context.clock.seconds()
+        is_followed = until_s is None or now_s < until_s
+        return WAITS_FOR_NODES if self._has_pools and is_followed else UNSCHEDULABLE
+
     def _start(self, kind: Kind) -> None:
-        self._pools = kind
+        # Until it is known whether there are pools, the pods that wait for placeholders keep their reason.
+        self._pools, self._has_pools = kind, True
         self._loop.need(kind, NODE_CLAIMS, NODES, PODS)
         for each in (kind, NODE_CLAIMS):
             self._context.informers.of(each).on_change(lambda _before, _after: self._wake())
@@ -134,14 +146,18 @@ class PlaceholderPods:
 
     async def _reconcile(self, _: Key) -> float | None:
         pools = {item.name: item for item in self._context.informers.of(self._pools)}
+        self._has_pools = bool(pools)
         state = await self._ready_state()
         state.refresh()
         present = await self._present()
+        is_there = any(one.is_there for one in self._others)
+        now_s = self._context.clock.seconds()
+        if is_there or present or self._followed_until_s is None:
+            self._followed_until_s = now_s + MOST_START_S if is_there or present else now_s
         inventory = state.inventory()
         waiting = unschedulable(inventory, WAITS_FOR_NODES)
         if not (present or waiting):
             return None
-        now_s = self._context.clock.seconds()
         options = ScalingOptions(
             lambda pool, zones: self._failures.applied(types_for_pool(pool, zones), now_s),
             self._context.clock.now(),
@@ -152,7 +168,7 @@ class PlaceholderPods:
         given = msgspec.structs.replace(given, pools=tuple(each for each in given.pools if each.name in active))
         changes = await self._computations.placeholders(given, present, now_s)
         await self._delete(changes, pools)
-        if any(one.is_there for one in self._others):
+        if is_there:
             for new in changes.create:
                 await self._create(new, pools, waiting)
         self._tell_refused(changes, waiting)
@@ -213,7 +229,7 @@ class PlaceholderPods:
         condition: Obj = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": UNSCHEDULABLE,
             "message": "the pod requests a node that Shoal's plan needs; it is never placed",
             "lastTransitionTime": self._context.clock.text(),
         }
