@@ -22,12 +22,13 @@ _HOME = "shoal-system"
 
 
 @asynccontextmanager
-async def _beside_another(folder: Path) -> AsyncIterator[ScaledCluster]:
+async def _beside_another(folder: Path, *, has_home: bool = True) -> AsyncIterator[ScaledCluster]:
     async with scaled_cluster(folder, parts=("scheduler", PLACEHOLDER_PODS)) as world:
         await world.kill_controller()
         world.schedulers = frozenset({SCHEDULER})
         await world.start_controller()
-        await world.cluster.create(NAMESPACES, {"metadata": {"name": _HOME}})
+        if has_home:
+            await world.cluster.create(NAMESPACES, {"metadata": {"name": _HOME}})
         spec = {"holderIdentity": "karpenter-1", "leaseDurationSeconds": 3600}
         spec["renewTime"] = world.cluster.clock.text().replace("Z", ".000000Z")
         meta = {"name": "karpenter-leader-election", "namespace": "kube-system"}
@@ -111,3 +112,13 @@ async def test_pods_stay_unschedulable_while_no_placeholder_can_be_made_for_them
         await world.cluster.pass_time(45)
         assert await reason() == "Unschedulable"
         assert await _placeholders(world) == []
+
+
+@virtual
+async def test_a_placeholder_that_the_server_refuses_is_told_and_others_are_made(tmp_path: Path) -> None:
+    async with _beside_another(tmp_path, has_home=False) as world:
+        await world.add_pool()
+        await world.pod("solo", 8)
+        await world.cluster.pass_time(15)
+        said = [each for each in await world.cluster.events("solo") if each["reason"] == "NotProvisioned"]
+        assert f'namespaces "{_HOME}" not found' in said[-1]["message"]

@@ -39,7 +39,7 @@ from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.port import Deletion, Patch
 from shoal.client.presence import Presence
-from shoal.client.refusals import AlreadyExistsError, NotFoundError
+from shoal.client.refusals import AlreadyExistsError, NotFoundError, RefusedError
 from shoal.client.served import Served
 from shoal.controllers.node_scaling.claim_events import pod_reference, pool_reference
 from shoal.controllers.node_scaling.cluster_state import UNSCHEDULABLE, ScalingState, unschedulable
@@ -213,6 +213,13 @@ class PlaceholderPods:
             item = await self._context.api.create(PODS, obj)
         except AlreadyExistsError:
             # Its deletion has not ended, or the cache does not show it yet.
+            return
+        except RefusedError as error:
+            # No such namespace, a quota, a missing right: the next pass tries it again.
+            _log.warning("placeholder pod %s/%s is refused: %s", self._namespace, placeholder.name, error)
+            for pod in new.pods[:_MOST_TOLD]:
+                words = f"no node is requested: the placeholder pod is refused: {error}"
+                self._tell(pod, "NotProvisioned", words, is_normal=False)
             return
         self._unseen[item.name] = msgspec.structs.replace(placeholder, uid=item.uid)
         await self._refuse(item)
