@@ -30,7 +30,8 @@ from shoal.autoscale.nodes.before_provisioning import (
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.yielding_pods import freed_by_pods
-from shoal.devices.names import MIG_PREFIX
+from shoal.devices.names import is_accelerator
+from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.from_api import ask_of_pod
 from shoal.store.mig_relabelling import MIG_CONFIG, layouts_for, under_layout
@@ -109,9 +110,13 @@ def _is_idle(cluster: Cluster, existing: ExistingNode) -> bool:
     if row is None:
         return False
     asks = [cluster.pods[pod].ask for pod in cluster.pods_on(row)] + [ask_of_pod(pod) for pod in existing.pods]
-    return not any(
-        ask.devices or ask.claims or any(name.startswith(MIG_PREFIX) for name, _ in ask.requests) for ask in asks
-    )
+    return not any(may_hold_gpus(ask) for ask in asks)
+
+
+def may_hold_gpus(ask: Ask) -> bool:
+    """Whether a pod may hold a part of a GPU. Device plugins can give their resources any name."""
+    asks_gpus = any(is_accelerator(name) or "gpu" in name for name, _ in ask.requests)
+    return asks_gpus or bool(ask.devices or ask.claims)
 
 
 def _is_under_way(node: Node) -> bool:
