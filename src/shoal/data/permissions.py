@@ -329,8 +329,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "placeholder-pods": (
         *FACTS,
         f"{READ} nodeclaims,nodepools @karpenter.sh",
-        # Nodes are requested while one of these runs.
-        *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
+        # Nodes are requested while it runs.
+        *_running("karpenter-leader-election", "karpenter"),
     ),
     "history": (
         f"{READ} namespaces,nodes,pods,resourcequotas",

@@ -149,6 +149,7 @@ def _start_named(
 
         start_node_scaling(tasks, context_of(NODE_SCALING), served, choice, telemetry)
 
+
 def load_parts(parts: Collection[str]) -> None:
     """Import what `start_shoal` imports only when it needs it, so that a standby process takes over sooner."""
     if OPERATOR in parts:

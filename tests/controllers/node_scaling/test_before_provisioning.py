@@ -137,9 +137,7 @@ async def test_gpus_that_a_pod_got_meanwhile_keep_their_layout(tmp_path: Path) -
         await world.until_running("whole", 1, within_s=60)
         tasks = process_tasks(world.cluster, world.crew, "repartitioning", 7)
         context = tasks.context("node-scaling", world.crew.way_in("system:shoal", "node-scaling"))
-        parts = ScalingParts(
-            context, world.cloud, ClaimWriter(context), OfferingFailures(), NodeScalingObserver()
-        )
+        parts = ScalingParts(context, world.cloud, ClaimWriter(context), OfferingFailures(), NodeScalingObserver())
         unit = WaitingUnit("default/slice", (), 0.0)
         found = UnitOutcome(Hold("repartition", 1e12, "", 300.0), {})
         freed = FreedCapacity(FreeingPolicy(), [(unit, found)], {unit.name: ((NODE, "all-1g.10gb"),)})

@@ -22,7 +22,9 @@ _HOME = "shoal-system"
 
 
 @asynccontextmanager
-async def _beside_another(folder: Path, *, has_home: bool = True) -> AsyncIterator[ScaledCluster]:
+async def _beside_another(
+    folder: Path, *, lease: str = "karpenter-leader-election", has_home: bool = True
+) -> AsyncIterator[ScaledCluster]:
     async with scaled_cluster(folder, parts=("scheduler", PLACEHOLDER_PODS)) as world:
         await world.kill_controller()
         world.schedulers = frozenset({SCHEDULER})
@@ -31,8 +33,7 @@ async def _beside_another(folder: Path, *, has_home: bool = True) -> AsyncIterat
             await world.cluster.create(NAMESPACES, {"metadata": {"name": _HOME}})
         spec = {"holderIdentity": "karpenter-1", "leaseDurationSeconds": 3600}
         spec["renewTime"] = world.cluster.clock.text().replace("Z", ".000000Z")
-        meta = {"name": "karpenter-leader-election", "namespace": "kube-system"}
-        await world.cluster.create(LEASES, {"metadata": meta, "spec": spec})
+        await world.cluster.create(LEASES, {"metadata": {"name": lease, "namespace": "kube-system"}, "spec": spec})
         await world.cluster.pass_time(20)
         yield world
 
@@ -44,6 +45,11 @@ async def _placeholders(world: ScaledCluster) -> list[Obj]:
 def _reason(pod: Obj) -> str:
     (found,) = [each for each in pod["status"]["conditions"] if each["type"] == "PodScheduled"]
     return str(found["reason"])
+
+
+async def _reason_of_solo(world: ScaledCluster) -> str:
+    (found,) = [pod for pod in await world.cluster.pods() if pod["metadata"]["name"] == "solo"]
+    return _reason(found)
 
 
 @virtual
@@ -95,22 +101,18 @@ async def test_a_gang_beyond_the_limits_gets_none_and_those_of_deleted_pods_go(
 async def test_pods_stay_unschedulable_while_no_placeholder_can_be_made_for_them(tmp_path: Path) -> None:
     """Without a NodePool, or an autoscaler that follows placeholders, the pods are left to what else provisions."""
 
-    async def reason() -> str:
-        (found,) = [pod for pod in await world.cluster.pods() if pod["metadata"]["name"] == "solo"]
-        return _reason(found)
-
     async with _beside_another(tmp_path) as world:
         await world.pod("solo", 8)
         await world.cluster.pass_time(8)
-        assert await reason() == "Unschedulable"
+        assert await _reason_of_solo(world) == "Unschedulable"
         await world.kill_controller()
         await world.add_pool()
         await world.cluster.pass_time(45)
-        assert await reason() == WAITS_FOR_NODES
+        assert await _reason_of_solo(world) == WAITS_FOR_NODES
         assert len(await _placeholders(world)) == 1
         await world.cluster.delete(NODE_POOLS, "gpu")
         await world.cluster.pass_time(45)
-        assert await reason() == "Unschedulable"
+        assert await _reason_of_solo(world) == "Unschedulable"
         assert await _placeholders(world) == []
 
 
@@ -122,3 +124,14 @@ async def test_a_placeholder_that_the_server_refuses_is_told_and_others_are_made
         await world.cluster.pass_time(15)
         said = [each for each in await world.cluster.events("solo") if each["reason"] == "NotProvisioned"]
         assert f'namespaces "{_HOME}" not found' in said[-1]["message"]
+
+
+@virtual
+async def test_cluster_autoscaler_is_left_the_pods_because_its_nodes_are_of_no_pool(tmp_path: Path) -> None:
+    async with _beside_another(tmp_path, lease="cluster-autoscaler") as world:
+        await world.kill_controller()
+        await world.add_pool()
+        await world.pod("solo", 8)
+        await world.cluster.pass_time(45)
+        assert await _reason_of_solo(world) == "Unschedulable"
+        assert await _placeholders(world) == []

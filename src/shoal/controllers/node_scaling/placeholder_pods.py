@@ -1,4 +1,4 @@
-"""Requests nodes from another autoscaler, such as Karpenter, by placeholder pods: one for each node of Shoal's plan.
+"""Requests nodes from another autoscaler, Karpenter, by placeholder pods: one for each node of Shoal's plan.
 
 The pods that wait are not `Unschedulable` in the eyes of the other autoscaler; only their placeholders are. So it
 provisions for whole gangs, on the machines that Shoal's plan chose. Each pass compares the placeholders that exist with
@@ -81,7 +81,7 @@ class PlaceholderPods:
         others: Sequence[Presence],
         namespace: str,
     ) -> None:
-        """`others`: the autoscalers that provision nodes. `namespace`: of the placeholder pods."""
+        """`others`: the autoscalers that provision the nodes of NodePools. `namespace`: of the placeholder pods."""
         self.name = context.name
         self._context = context
         self._served = served
@@ -217,9 +217,9 @@ class PlaceholderPods:
         except RefusedError as error:
             # No such namespace, a quota, a missing right: the next pass tries it again.
             _log.warning("placeholder pod %s/%s is refused: %s", self._namespace, placeholder.name, error)
-            for pod in new.pods[:_MOST_TOLD]:
-                words = f"no node is requested: the placeholder pod is refused: {error}"
-                self._tell(pod, "NotProvisioned", words, is_normal=False)
+            words = f"no node is requested: the placeholder pod is refused: {error}"
+            for refused in new.pods[:_MOST_TOLD]:
+                self._tell(refused, "NotProvisioned", words, is_normal=False)
             return
         self._unseen[item.name] = msgspec.structs.replace(placeholder, uid=item.uid)
         await self._refuse(item)
