@@ -34,7 +34,7 @@ from shoal.devices.names import is_accelerator
 from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.from_api import ask_of_pod
-from shoal.store.mig_relabelling import MIG_CONFIG, layouts_for, under_layout
+from shoal.store.mig_relabelling import MIG_CONFIG, is_known_layout, layouts_for, under_layout
 
 ALLOWED: Final = "shoal.dev/mig-repartition"
 """A label or annotation of a Node: `true` where idle GPUs may get another MIG layout."""
@@ -122,7 +122,7 @@ def may_hold_gpus(ask: Ask) -> bool:
 def _is_under_way(node: Node) -> bool:
     """Whether the node does not advertise the devices of its layout yet."""
     layout = node.metadata.labels.get(MIG_CONFIG, "")
-    if not layout or node.metadata.labels.get(_STATE) == _FAILED:
+    if not is_known_layout(node, layout) or node.metadata.labels.get(_STATE) == _FAILED:
         return False
     wanted, there = amounts(under_layout(node, layout).allocatable()), amounts(node.allocatable())
     return any(there.get(name, 0) != amount for name, amount in wanted.items())

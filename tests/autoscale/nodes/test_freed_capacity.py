@@ -237,6 +237,8 @@ def test_a_layout_that_is_being_applied_serves_until_its_time_is_over_or_it_fail
     assert one_node(changing, {CHANGED: "2025-12-31T23:58:00Z"})
     assert not one_node(changing, {CHANGED: "2025-12-31T23:50:00Z"})
     assert not one_node({**changing, "nvidia.com/mig.config.state": "failed"}, {CHANGED: "2025-12-31T23:58:00Z"})
+    # A user has set a layout of the MIG manager's own file meanwhile.
+    assert not one_node({**ALLOWED_LABELS, "nvidia.com/mig.config": "of-our-file"}, {CHANGED: "2025-12-31T23:59:00Z"})
 
 
 def scattered(priority: int) -> Cluster:
