@@ -15,7 +15,7 @@ from build.virtual_time import virtual
 from shoal.autoscale.placeholders.placeholder import PLACEHOLDER, SCHEDULER, WAITS_FOR_NODES, WORKLOADS
 from shoal.client.ecosystem_kinds import NODE_POOLS
 from shoal.client.item import Obj
-from shoal.client.kind import LEASES, NAMESPACES, PODS
+from shoal.client.kind import LEASES, NAMESPACES, PODS, RESOURCE_QUOTAS
 from shoal.wiring.run_choice import PLACEHOLDER_PODS
 
 _HOME = "shoal-system"
@@ -135,3 +135,18 @@ async def test_cluster_autoscaler_is_left_the_pods_because_its_nodes_are_of_no_p
         await world.cluster.pass_time(45)
         assert await _reason_of_solo(world) == "Unschedulable"
         assert await _placeholders(world) == []
+
+
+@virtual
+async def test_a_gang_has_no_part_of_its_placeholders_where_a_quota_refuses_the_others(tmp_path: Path) -> None:
+    async with _beside_another(tmp_path) as world:
+        await world.add_pool()
+        await world.cluster.create(
+            RESOURCE_QUOTAS, {"metadata": {"name": "one"}, "spec": {"hard": {"pods": "1"}}}, _HOME
+        )
+        await world.cluster.pass_time(5)
+        await world.gang("train", 2, gpus=8)
+        for _ in range(8):
+            await world.cluster.pass_time(3)
+            assert await _placeholders(world) == []
+        assert world.cloud.requests == []

@@ -56,6 +56,8 @@ _GATHER_S: Final = 1.0
 _PROMPT_S: Final = 0.1
 """A placeholder whose pod has a node must go before the other autoscaler plans again."""
 _EVERY_S: Final = 10.0
+_REFUSED_S: Final = 60.0
+"""How long none is created after the server has refused one."""
 _MOST_TOLD: Final = 50
 
 
@@ -97,6 +99,7 @@ class PlaceholderPods:
         self._unseen: dict[str, Placeholder] = {}
         """By name: placeholders that were created and that the cache does not show yet."""
         self._has_pools = False
+        self._again_s = 0.0
         self._followed_until_s: float | None = None
         """An autoscaler that is started anew is not away. None: not known yet."""
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
@@ -168,9 +171,8 @@ class PlaceholderPods:
         given = msgspec.structs.replace(given, pools=tuple(each for each in given.pools if each.name in active))
         changes = await self._computations.placeholders(given, present, now_s)
         await self._delete(changes, pools)
-        if is_there:
-            for new in changes.create:
-                await self._create(new, pools, waiting)
+        if is_there and not 0 < self._again_s - now_s <= _REFUSED_S:
+            await self._create_all(changes.create, pools, waiting)
         self._tell_refused(changes, waiting)
         return _EVERY_S
 
@@ -203,24 +205,42 @@ class PlaceholderPods:
             self._unseen.pop(name, None)
         return [*found.values(), *self._unseen.values()]
 
-    async def _create(self, new: NewPlaceholder, pools: Mapping[str, Item], waiting: Mapping[str, Pod]) -> None:
+    async def _create_all(
+        self, wanted: Sequence[NewPlaceholder], pools: Mapping[str, Item], waiting: Mapping[str, Pod]
+    ) -> None:
+        """Of a gang all of them, or none."""
+        refused: set[str] = set()
+        for new in wanted:
+            workloads = new.placeholder.workloads
+            if not refused.isdisjoint(workloads) or not await self._create(new, pools, waiting):
+                refused.update(workloads)
+        if refused:
+            self._again_s = self._context.clock.seconds() + _REFUSED_S
+        for new in wanted:
+            made = self._unseen.get(new.placeholder.name)
+            if made is not None and not refused.isdisjoint(made.workloads):
+                await self._remove(made.name, made.uid)
+                del self._unseen[made.name]
+
+    async def _create(self, new: NewPlaceholder, pools: Mapping[str, Item], waiting: Mapping[str, Pod]) -> bool:
+        """Returns whether the server has taken it."""
         placeholder, node = new.placeholder, new.node
         if (pool := pools.get(placeholder.pool)) is None:
-            return
+            return False
         raw = {"apiVersion": self._pools.api_version, **pool.obj()}
         obj = placeholder_object(placeholder, self._namespace, raw, node.launch, new.pods)
         try:
             item = await self._context.api.create(PODS, obj)
         except AlreadyExistsError:
             # Its deletion has not ended, or the cache does not show it yet.
-            return
+            return True
         except RefusedError as error:
             # No such namespace, a quota, a missing right: the next pass tries it again.
             _log.warning("placeholder pod %s/%s is refused: %s", self._namespace, placeholder.name, error)
             words = f"no node is requested: the placeholder pod is refused: {error}"
             for refused in new.pods[:_MOST_TOLD]:
                 self._tell(refused, "NotProvisioned", words, is_normal=False)
-            return
+            return False
         self._unseen[item.name] = msgspec.structs.replace(placeholder, uid=item.uid)
         await self._refuse(item)
         place = f"{node.launch.name} in {node.offering.zone} ({node.offering.capacity_type})"
@@ -230,6 +250,7 @@ class PlaceholderPods:
         for key in node.pods[:_MOST_TOLD]:
             if (pod := waiting.get(key)) is not None:
                 self._tell(pod, "CapacityRequested", f"a {place} of pool {placeholder.pool} is requested {by}")
+        return True
 
     async def _refuse(self, item: Item) -> None:
         """What a scheduler would write: other autoscalers act on it."""
