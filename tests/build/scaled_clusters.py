@@ -112,7 +112,7 @@ class ScaledCluster:
 
     async def start_controller(self) -> None:
         self._kills += 1
-        life = _life(self.cluster, self.crew, f"nodes-{self._kills}", 100 + self._kills)
+        life = process_tasks(self.cluster, self.crew, f"nodes-{self._kills}", 100 + self._kills)
         context = life.context("node-scaling", self.crew.way_in("system:shoal", "node-scaling"))
         served = Served(context)
         self.controller = NodeScalingController(
@@ -234,7 +234,7 @@ class _CloudCrew(Crew):
         return Process(self, [("kubelet", "system:shoal:fleet", fleet)])
 
 
-def _life(cluster: SmallCluster, crew: Crew, name: str, seed: int) -> ProcessTasks:
+def process_tasks(cluster: SmallCluster, crew: Crew, name: str, seed: int) -> ProcessTasks:
     def way_in(agent: str) -> Api:
         return crew.way_in("system:shoal", agent)
 
@@ -264,7 +264,7 @@ async def scaled_cluster(
         await established(cluster)
         crew = _CloudCrew(cluster, settings, machines)
         scaled = ScaledCluster(cluster, crew, settings, own or RunConfiguration())
-        life = _life(cluster, crew, "shoal", seed)
+        life = process_tasks(cluster, crew, "shoal", seed)
         steps = STEPS if own is None else steps_of_rules(own)
         choice = RunChoice(own=scaled.own, builder=POLICIES[DEFAULT_POLICY], steps=steps, controllers=parts)
         try:

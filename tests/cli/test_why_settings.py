@@ -57,3 +57,12 @@ def test_assumed_settings_are_named_where_the_answer_depends_on_them(
 ) -> None:
     objects, options, is_named = CASES[case]
     assert (ASSUMED in told(tmp_path, capsys, *objects, options=options)) is is_named
+
+
+def test_only_a_configuration_that_cannot_be_read_is_named_as_skipped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = {key: value for key, value in CONFIGURATION.items() if key != "metadata"}
+    for own, is_named in ((plain, False), ({**plain, "preemption": {"mooves": True}}, True)):
+        assert main(["why", "pod/p", "-f", as_file(tmp_path, node("n", 8), waiting(), own)]) == 0
+        assert ("ShoalConfiguration" in capsys.readouterr().err) is is_named

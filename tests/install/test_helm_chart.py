@@ -25,6 +25,7 @@ VALUES = {
     "one replica": "{replicas: 1}",
     "no operator": "{operator: {enabled: false}, metrics: {serviceMonitor: {enabled: true}}}",
     "one part": "{controllers: [scheduler], config: {policy: Pack, preemption: {breakBudgets: true}}}",
+    "a part that runs only if it is named": "{controllers: [scheduler, placeholder-pods]}",
     "images of a private registry": (
         "{image: {repository: r.example/shoal, tag: t1, pullPolicy: Always}, imagePullSecrets: [a, {name: b}], "
         "operator: {image: op, repository: q.example, version: 'sha256:aa', imagePullSecrets: [c]}}"

@@ -102,6 +102,15 @@ def test_only_the_chosen_parts_get_roles() -> None:
     assert config["controllers"] == ["scheduler"]
 
 
+def test_placeholder_pods_are_made_in_the_namespace_of_the_release() -> None:
+    text = "controllers: [scheduler, placeholder-pods]"
+    assert _one("Role", "shoal-placeholder-pods", text)["metadata"]["namespace"] == RELEASE.namespace
+    deployment = _one("Deployment", "shoal", text)
+    (namespace,) = deployment["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert namespace["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
+    assert namespace["name"] == "SHOAL_NAMESPACE"
+
+
 def test_two_replicas_spread_over_nodes_with_a_disruption_budget() -> None:
     spec = _one("Deployment", "shoal")["spec"]
     assert spec["replicas"] == 2

@@ -58,6 +58,11 @@ def rules_in_use(documents: Iterable[Document]) -> RunConfiguration | None:
     return None
 
 
+def without_configuration(warnings: Iterable[str], own: RunConfiguration | None) -> list[str]:
+    """Without the one that a ShoalConfiguration was skipped, where `rules_in_use` has read it."""
+    return [each for each in warnings if own is None or f": {RUN_KIND} (" not in each]
+
+
 def settings_under(found: Settings, min_runtime_s: float, *, break_budgets: bool) -> Settings:
     """The queues' settings, if these options do not say otherwise."""
     return replace(

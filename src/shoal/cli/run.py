@@ -100,7 +100,7 @@ class OperatorOptions:
             "--operator-namespace",
             metavar="NAME",
             envvar="SHOAL_NAMESPACE",
-            help="Where the GPU operator creates the components.",
+            help="Where the GPU operator creates the components, and placeholder-pods its pods.",
         ),
     ] = "shoal-system"
     operator_image: Annotated[

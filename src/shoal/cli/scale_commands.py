@@ -115,11 +115,11 @@ def pools_of(source: Source, instance_types: Path | None = None, *, warns: bool 
 
 
 def _decided(source: Source, options: PlanOptions, *, warns: bool = True) -> NodeScaling:
-    from shoal.api.run_configuration import RUN_KIND, RunConfiguration
+    from shoal.api.run_configuration import RunConfiguration
     from shoal.cli.instance_type_file import types_of_file
     from shoal.cli.manifest_errors import report_errors
     from shoal.cli.manifests import rounds_of, warn
-    from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules
+    from shoal.cli.preemption_options import policy_of_rules, rules_in_use, steps_of_rules, without_configuration
     from shoal.cli.scale_documents import held_texts, scaling_options, waiting_pods
     from shoal.sim.node_scaling import decided_scaling
 
@@ -147,10 +147,8 @@ def _decided(source: Source, options: PlanOptions, *, warns: bool = True) -> Nod
     )
     if not warns:
         return decided
-    # The kinds that only node planning reads are not read by the scheduler; the configuration was read above.
-    warnings = [
-        each for each in loaded.warnings if not each.startswith("not read, because") and f" {RUN_KIND} " not in each
-    ]
-    warn([*warnings, *decided.objects.warnings])
+    # The kinds that only node planning reads are not read by the scheduler.
+    warnings = [each for each in loaded.warnings if not each.startswith("not read, because")]
+    warn([*without_configuration(warnings, own), *decided.objects.warnings])
     report_errors(decided.objects.errors)
     return decided

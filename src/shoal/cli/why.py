@@ -85,7 +85,7 @@ def explain(
     from shoal.cli.live_history import show_history
     from shoal.cli.manifests import loaded_of, warn
     from shoal.cli.named_nodes import no_nodes_warning
-    from shoal.cli.preemption_options import rules_in_use
+    from shoal.cli.preemption_options import rules_in_use, without_configuration
     from shoal.cli.progress import long_work, terminal_step
     from shoal.cli.related_warnings import related_warnings
     from shoal.cli.search_deadline import SearchDeadline
@@ -120,7 +120,8 @@ def explain(
         if own is None and is_plain:
             tell_assumed_settings(explanation, source.documents, explainer.family.pods)
     if source.access is None:
-        warn([*related_warnings(loaded, explainer.family), *no_nodes_warning(loaded)])
+        related = related_warnings(loaded, explainer.family)
+        warn([*without_configuration(related, own), *no_nodes_warning(loaded)])
     else:
         if wrong is None:
             show_history(explanation, explainer.family, source.documents, source.access)

@@ -329,8 +329,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "placeholder-pods": (
         *FACTS,
         f"{READ} nodeclaims,nodepools @karpenter.sh",
-        # Nodes are requested while one of these runs.
-        *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
+        # Nodes are requested while it runs.
+        *_running("karpenter-leader-election", "karpenter"),
     ),
     "history": (
         f"{READ} namespaces,nodes,pods,resourcequotas",
@@ -344,8 +344,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 
 DRIVER_UPGRADES, HISTORY = "driver-upgrades", "history"
 POD_AUTOSCALING = "pod-autoscaling"
-NODE_SCALING = "node-scaling"
-NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, "placeholder-pods", HISTORY)
+NODE_SCALING, PLACEHOLDER_PODS = "node-scaling", "placeholder-pods"
+NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, PLACEHOLDER_PODS, HISTORY)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 

@@ -30,10 +30,11 @@ from shoal.autoscale.nodes.before_provisioning import (
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.yielding_pods import freed_by_pods
-from shoal.devices.names import MIG_PREFIX
+from shoal.devices.names import is_accelerator
+from shoal.engine.asks import Ask
 from shoal.engine.cluster import Cluster
 from shoal.engine.from_api import ask_of_pod
-from shoal.store.mig_relabelling import MIG_CONFIG, layouts_for, under_layout
+from shoal.store.mig_relabelling import MIG_CONFIG, is_known_layout, layouts_for, under_layout
 
 ALLOWED: Final = "shoal.dev/mig-repartition"
 """A label or annotation of a Node: `true` where idle GPUs may get another MIG layout."""
@@ -109,15 +110,19 @@ def _is_idle(cluster: Cluster, existing: ExistingNode) -> bool:
     if row is None:
         return False
     asks = [cluster.pods[pod].ask for pod in cluster.pods_on(row)] + [ask_of_pod(pod) for pod in existing.pods]
-    return not any(
-        ask.devices or ask.claims or any(name.startswith(MIG_PREFIX) for name, _ in ask.requests) for ask in asks
-    )
+    return not any(may_hold_gpus(ask) for ask in asks)
+
+
+def may_hold_gpus(ask: Ask) -> bool:
+    """Whether a pod may hold a part of a GPU. Device plugins can give their resources any name."""
+    asks_gpus = any(is_accelerator(name) or "gpu" in name for name, _ in ask.requests)
+    return asks_gpus or bool(ask.devices or ask.claims)
 
 
 def _is_under_way(node: Node) -> bool:
     """Whether the node does not advertise the devices of its layout yet."""
     layout = node.metadata.labels.get(MIG_CONFIG, "")
-    if not layout or node.metadata.labels.get(_STATE) == _FAILED:
+    if not is_known_layout(node, layout) or node.metadata.labels.get(_STATE) == _FAILED:
         return False
     wanted, there = amounts(under_layout(node, layout).allocatable()), amounts(node.allocatable())
     return any(there.get(name, 0) != amount for name, amount in wanted.items())

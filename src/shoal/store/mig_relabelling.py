@@ -54,6 +54,12 @@ def layouts_for(node: Node, profiles: Profiles, whole: int) -> Iterator[str]:
             yield name
 
 
+def is_known_layout(node: Node, layout: str) -> bool:
+    """Whether it is one that the MIG manager generates; its own file can have others."""
+    facts = layout_of_node(node)
+    return facts is not None and layout in default_layouts(facts.name)
+
+
 def under_layout(node: Node, layout: str) -> Node:
     """The node as its MIG manager and device plugin would make it."""
     found = layout_of_node(node)

@@ -7,6 +7,7 @@ here one after the other, beside what the quotas say is used; where a quota does
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.pod import Pod
@@ -20,23 +21,21 @@ _PODS = PodEvaluator()
 
 class QuotaRoom:
     def __init__(self, quotas: Iterable[Obj] = (), present: Callable[[], Iterable[Pod]] = tuple) -> None:
-        """`present`: the pods of the cluster."""
-        self._quotas: dict[str, list[TrackedQuota]] = {}
-        for quota in map(TrackedQuota, quotas):
-            self._quotas.setdefault(quota.namespace, []).append(quota)
-        for found in self._quotas.values():
-            found.sort(key=lambda each: each.name)
-        if any(quota.said is None for each in self._quotas.values() for quota in each):
-            self._count(present())
+        """`present`: the pods of the cluster. Neither is read before there are pods to count."""
+        self._given = quotas, present
 
-    def _count(self, present: Iterable[Pod]) -> None:
-        uncounted = [quota for each in self._quotas.values() for quota in each if quota.said is None]
-        for quota in uncounted:
-            quota.said = {}
-        for pod in present:
-            for quota in uncounted:
-                if quota.namespace == _namespace(pod) and not pod.is_finished():
-                    quota.said = changed(quota.said or {}, quota.usage(_PODS, creation_of(pod)))
+    @cached_property
+    def _quotas(self) -> dict[str, list[TrackedQuota]]:
+        quotas, present = self._given
+        by_namespace: dict[str, list[TrackedQuota]] = {}
+        for quota in map(TrackedQuota, quotas):
+            by_namespace.setdefault(quota.namespace, []).append(quota)
+        for found in by_namespace.values():
+            found.sort(key=lambda each: each.name)
+        uncounted = [quota for each in by_namespace.values() for quota in each if quota.said is None]
+        if uncounted:
+            _count(uncounted, present())
+        return by_namespace
 
     def take(self, pods: Sequence[Pod]) -> tuple[int, str]:
         """How many of these fit, the first ones first, and why the next one does not. What fits is used from now on."""
@@ -63,12 +62,23 @@ class QuotaRoom:
 
     def refusal(self, pods: Sequence[Pod]) -> str:
         """Why not all of these fit; empty if they do, and they are used from now on. Otherwise nothing is used."""
+        if not pods:
+            return ""
         before = [(quota, quota.said) for each in self._quotas.values() for quota in each]
         count, fault = self.take(pods)
         if count < len(pods):
             for quota, said in before:
                 quota.said = said
         return fault
+
+
+def _count(uncounted: Sequence[TrackedQuota], present: Iterable[Pod]) -> None:
+    for quota in uncounted:
+        quota.said = {}
+    for pod in present:
+        for quota in uncounted:
+            if quota.namespace == _namespace(pod) and not pod.is_finished():
+                quota.said = changed(quota.said or {}, quota.usage(_PODS, creation_of(pod)))
 
 
 def _namespace(pod: Pod) -> str:

@@ -30,20 +30,20 @@ def start_node_scaling(
     # The pods of kube-scheduler get nodes too, where it is the scheduler of the cluster.
     schedulers = frozenset({*choice.scheduler_names, _DEFAULT_SCHEDULER})
     freeing = FreeingPolicy.of(choice.own, choice.scheduler_names)
-    controller = NodeScalingController(context, served, cloud, schedulers, _others(context), freeing)
+    others = [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]
+    controller = NodeScalingController(context, served, cloud, schedulers, others, freeing)
     if telemetry is not None:
         telemetry.follow_node_scaling(lambda: controller.figures, controller.observer)
     tasks.start(NODE_SCALING, controller.run)
 
 
-def start_placeholder_pods(tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice) -> None:
+def start_placeholder_pods(tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice) -> PlaceholderPods:
     schedulers = frozenset(choice.scheduler_names)
-    controller = PlaceholderPods(context, served, schedulers, _others(context), choice.operator.namespace)
+    # Cluster Autoscaler's nodes are of no NodePool, which placeholders select.
+    others = [Presence(context, sign) for sign in KARPENTER]
+    controller = PlaceholderPods(context, served, schedulers, others, choice.operator.namespace)
     tasks.start(PLACEHOLDER_PODS, controller.run)
-
-
-def _others(context: Context) -> list[Presence]:
-    return [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]
+    return controller
 
 
 def _cloud(tasks: ProcessTasks, context: Context, choice: RunChoice) -> Cloud:

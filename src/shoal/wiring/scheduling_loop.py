@@ -47,7 +47,7 @@ def _executors(
     devices: WatchedDevices,
     volumes: WatchedVolumes,
     rolled_back: Callable[[], None],
-    waiting_reason: str,
+    waiting_reason: Callable[[], str],
 ) -> PlanExecutor:
     # Imported here: a process that decides only about queues saves the memory of the writer.
     from shoal.controllers.bind_preparation.writer import Writer

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from time import thread_time
 
-from shoal.autoscale.placeholders.placeholder import WAITS_FOR_NODES
+from msgspec import structs
+
 from shoal.client import presence
 from shoal.client.clock import WallClock
 from shoal.client.context import Context
@@ -52,7 +53,6 @@ BESIDE = ("jobs", "pods", "gatekeeper", "advisor", "tenants")
 _UPGRADES = "driver-upgrades"
 NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING, PLACEHOLDER_PODS, HISTORY)
 """Controllers that run only if `--controllers` names them."""
-_UNSCHEDULABLE = "Unschedulable"
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
@@ -72,7 +72,14 @@ async def start_shoal(
 
     volcano = _start_volcano(tasks, context_of, served, choice) if VOLCANO in choice.controllers else None
     if {SCHEDULER, QUEUES, VOLCANO, KAI} & {*choice.controllers}:
-        scheduling = _scheduling(tasks, client_for, served, choice, telemetry, rules.presence)
+        context = tasks.context("shoal-scheduler", client_for("shoal-scheduler"))
+        settings = _settings(context, choice)
+        if PLACEHOLDER_PODS in choice.controllers:
+            from shoal.wiring.node_scaling import start_placeholder_pods
+
+            placeholders = start_placeholder_pods(tasks, context_of(PLACEHOLDER_PODS), served, choice)
+            settings = structs.replace(settings, waiting_reason=placeholders.waiting_reason)
+        scheduling = _scheduling(context, served, choice, settings, telemetry, rules.presence)
         rules.on_presence_change = scheduling.wake
         queues = add_disciplines(scheduling, context_of, served, choice, rules.presence, volcano)
         if telemetry is not None:
@@ -141,10 +148,6 @@ def _start_named(
         from shoal.wiring.node_scaling import start_node_scaling
 
         start_node_scaling(tasks, context_of(NODE_SCALING), served, choice, telemetry)
-    if PLACEHOLDER_PODS in choice.controllers:
-        from shoal.wiring.node_scaling import start_placeholder_pods
-
-        start_placeholder_pods(tasks, context_of(PLACEHOLDER_PODS), served, choice)
 
 
 def load_parts(parts: Collection[str]) -> None:
@@ -200,27 +203,28 @@ def _measure(
         )
 
 
-def _scheduling(
-    tasks: ProcessTasks,
-    client_for: ClientFactory,
-    served: Served,
-    choice: RunChoice,
-    telemetry: Telemetry | None,
-    kueue: Presence,
-) -> SchedulingLoop:
-    context = tasks.context("shoal-scheduler", client_for("shoal-scheduler"))
-    names = frozenset(choice.scheduler_names)
-    watched = WatchSettings(
-        names, _profiles(choice), spreading=names & {_KUBERNETES}, kueue_admits=lambda: kueue.is_there
-    )
+def _settings(context: Context, choice: RunChoice) -> SchedulingLoopSettings:
     # In virtual time each run must take the same decisions.
     stopwatch = thread_time if isinstance(context.clock, WallClock) else None
-    settings = SchedulingLoopSettings(
+    return SchedulingLoopSettings(
         steps=choice.steps,
         stopwatch=stopwatch,
         places=SCHEDULER in choice.controllers,
         again_s=_AGAIN_S if choice.is_timed else None,
-        waiting_reason=WAITS_FOR_NODES if PLACEHOLDER_PODS in choice.controllers else _UNSCHEDULABLE,
+    )
+
+
+def _scheduling(
+    context: Context,
+    served: Served,
+    choice: RunChoice,
+    settings: SchedulingLoopSettings,
+    telemetry: Telemetry | None,
+    kueue: Presence,
+) -> SchedulingLoop:
+    names = frozenset(choice.scheduler_names)
+    watched = WatchSettings(
+        names, _profiles(choice), spreading=names & {_KUBERNETES}, kueue_admits=lambda: kueue.is_there
     )
     place = partial(_placement, choice)
     if telemetry is None:

@@ -145,6 +145,19 @@ def test_no_pod_is_held_back_for_ever() -> None:
             assert found.hold is None or found.hold.step in order
 
 
+def test_a_refusal_that_lies_in_the_future_holds_nothing_back_for_longer() -> None:
+    """Clocks differ between processes, and jump."""
+    for created_s, now_s, is_held in ((0.0, 0.0, True), (0.0, 301.0, False), (86_400.0, 0.0, False)):
+        refused = datetime.fromtimestamp(NOW_S + 86_400, UTC)
+        waiting = pod("p")
+        meta = replace(waiting.metadata, creation_timestamp=datetime.fromtimestamp(NOW_S + created_s, UTC))
+        condition = replace(waiting.status.conditions[0], last_transition_time=refused)
+        waiting = replace(waiting, metadata=meta, status=replace(waiting.status, conditions=(condition,)))
+        (unit,) = waiting_units(given_for([waiting], []), NOW_S + now_s)
+        found = outcome(unit, EVERY, MOVES, NOW_S + now_s)
+        assert (found.hold is not None) is is_held
+
+
 def test_what_a_layout_serves_is_not_provisioned_and_plans_do_not_get_dearer() -> None:
     draw = random.Random(11)
     held_once = False
@@ -212,6 +225,8 @@ def test_only_idle_gpus_whose_layout_may_be_changed_are_repartitioned() -> None:
     assert not one_node({**ALLOWED_LABELS, "nvidia.com/mig.config.state": "pending"}, {})
     assert not one_node({**ALLOWED_LABELS, "nvidia.com/mig.capable": "false"}, {})
     assert not one_node(ALLOWED_LABELS, {}, bound=whole)
+    for part in ("nvidia.com/gpu.shared", "nvidia.com/gpu-h100", "nvidia.com/gpumem", "koordinator.sh/gpu-core"):
+        assert not one_node(ALLOWED_LABELS, {}, bound=pod("job", **{part: "1"}))
     assert not one_node(ALLOWED_LABELS, {}, whole), "capacity is kept for a pod that does not exist yet"
     # It was changed half an hour ago, and advertises what its layout says.
     assert not one_node(ALLOWED_LABELS, {CHANGED: "2025-12-31T23:30:00Z"})
@@ -222,6 +237,8 @@ def test_a_layout_that_is_being_applied_serves_until_its_time_is_over_or_it_fail
     assert one_node(changing, {CHANGED: "2025-12-31T23:58:00Z"})
     assert not one_node(changing, {CHANGED: "2025-12-31T23:50:00Z"})
     assert not one_node({**changing, "nvidia.com/mig.config.state": "failed"}, {CHANGED: "2025-12-31T23:58:00Z"})
+    # A user has set a layout of the MIG manager's own file meanwhile.
+    assert not one_node({**ALLOWED_LABELS, "nvidia.com/mig.config": "of-our-file"}, {CHANGED: "2025-12-31T23:59:00Z"})
 
 
 def scattered(priority: int) -> Cluster:

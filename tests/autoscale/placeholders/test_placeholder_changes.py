@@ -76,6 +76,17 @@ def test_placeholders_stand_for_whole_gangs_within_limits_and_for_nothing_twice(
     assert not _with(replace(given, pods=()), first, 20.0, most)
 
 
+def test_pods_beyond_the_number_of_placeholders_are_told_so() -> None:
+    pods = [pod(f"w-{n}", gpus=8) for n in range(4)]
+    given = world((_GPU8,), pods, gangs={pod_key(each): "gang" for each in pods})
+    changes = placeholder_changes(given, (), 0.0, _LONGEST_S, most=3)
+    assert not changes.create
+    assert {each.pod for each in changes.refused} == {pod_key(each) for each in pods}
+    assert {each.reason for each in changes.refused} == {
+        "it needs 4 placeholder pods, and 3 more may exist: the most at one time are 3"
+    }
+
+
 def test_a_node_that_starts_for_a_placeholder_is_planned_for_its_pods_alone() -> None:
     given = world((_GPU8,), [pod(f"w-{n}", gpus=8) for n in range(2)])
     first = _with(given, [], 0.0, 100)

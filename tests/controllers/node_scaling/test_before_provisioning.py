@@ -8,11 +8,19 @@ from typing import Any
 import pytest
 
 from build.fleets import machine
-from build.scaled_clusters import ScaledCluster, scaled_cluster
+from build.scaled_clusters import ScaledCluster, process_tasks, scaled_cluster
 from build.virtual_time import virtual
 from shoal.api.run_configuration import NodeScalingRules, PreemptionRules, RunConfiguration
+from shoal.autoscale.node_claims.offering_failures import OfferingFailures
+from shoal.autoscale.nodes.before_provisioning import FreeingPolicy, Hold, UnitOutcome, WaitingUnit
+from shoal.autoscale.nodes.plan import NodePlan
 from shoal.client.ecosystem_kinds import NODE_POOLS
-from shoal.client.kind import NODES, PRIORITY_CLASSES
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES
+from shoal.controllers.node_scaling.claim_writer import ClaimWriter
+from shoal.controllers.node_scaling.figures import NodeScalingObserver
+from shoal.controllers.node_scaling.parts import ScalingParts
+from shoal.controllers.node_scaling.repartitioning import Repartitioning
+from shoal.store.freed_capacity import FreedCapacity
 
 SLICE = "nvidia.com/mig-1g.10gb"
 NODE = "own"
@@ -52,6 +60,11 @@ NODE_WITHOUT_MANAGER = {
 }
 
 
+async def layout(world: ScaledCluster) -> str:
+    (node,) = await world.nodes()
+    return str(node["metadata"]["labels"]["nvidia.com/mig.config"])
+
+
 async def reasons(world: ScaledCluster, name: str) -> set[str]:
     return {each["reason"] for each in await world.cluster.events(name)}
 
@@ -88,8 +101,7 @@ async def test_a_layout_that_nobody_applies_delays_provisioning_by_its_timeout_o
         await wants_slice(world)
         await world.cluster.pass_time(45)
         assert world.cloud.requests == []
-        (node,) = await world.nodes()
-        assert node["metadata"]["labels"]["nvidia.com/mig.config"] == "all-1g.10gb"
+        assert await layout(world) == "all-1g.10gb"
         await world.cluster.pass_time(15)
         assert len(world.cloud.requests) == 1
 
@@ -114,3 +126,28 @@ async def test_a_pod_that_has_to_run_for_a_while_yet_is_waited_for_where_the_ord
         await world.until_running("urgent", 1, within_s=200)
         assert bool(world.cloud.requests) is (not order)
         assert await world.running("low") == (not order)
+
+
+@virtual
+async def test_gpus_that_a_pod_got_meanwhile_keep_their_layout(tmp_path: Path) -> None:
+    """A plan takes seconds, in which the scheduler goes on."""
+    async with scaled_cluster(tmp_path, machines=[own_machine()]) as world:
+        await world.cluster.pass_time(30)
+        await world.pod("whole", 1)
+        await world.until_running("whole", 1, within_s=60)
+        tasks = process_tasks(world.cluster, world.crew, "repartitioning", 7)
+        context = tasks.context("node-scaling", world.crew.way_in("system:shoal", "node-scaling"))
+        parts = ScalingParts(context, world.cloud, ClaimWriter(context), OfferingFailures(), NodeScalingObserver())
+        unit = WaitingUnit("default/slice", (), 0.0)
+        found = UnitOutcome(Hold("repartition", 1e12, "", 300.0), {})
+        freed = FreedCapacity(FreeingPolicy(), [(unit, found)], {unit.name: ((NODE, "all-1g.10gb"),)})
+        tasks.start("caches", tasks.informers.run)
+        await context.informers.synced((NODES, PODS))
+        repartitioning = Repartitioning(parts)
+        await repartitioning.carry_out(freed, NodePlan())
+        assert await layout(world) == "all-disabled"
+        await world.cluster.delete(PODS, "whole")
+        await world.cluster.pass_time(60)
+        await repartitioning.carry_out(freed, NodePlan())
+        assert await layout(world) == "all-1g.10gb"
+        await tasks.end()

@@ -35,6 +35,7 @@ STEPS: Final[tuple[FreeingStep, ...]] = ("repartition", "consolidate", "reclaim"
 _MOST_CLASSES: Final = 8
 """Different requests for which other MIG layouts are tried in one planning."""
 _MOST_LAYOUTS: Final = 3
+_CLOCKS_DIFFER_S: Final = 60.0
 _MOST_UNITS: Final = 64
 """Of one request; the others are planned as without a step."""
 
@@ -136,10 +137,14 @@ def waiting_units(given: PlanningInput, now_s: float) -> list[WaitingUnit]:
 
 
 def _since_s(pod: Pod, now_s: float) -> float:
+    """A time that has yet to come is one of a clock that was wrong: it would hold the pod back until then."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
     refused = condition.last_transition_time if condition is not None else None
-    moment = refused or pod.metadata.creation_timestamp
-    return now_s if moment is None else min(moment.timestamp(), now_s)
+    known = [moment.timestamp() for moment in (refused, pod.metadata.creation_timestamp) if moment is not None]
+    past = [moment_s for moment_s in known if moment_s <= now_s + _CLOCKS_DIFFER_S]
+    if past:
+        return min(past[0], now_s)
+    return 0.0 if known else now_s
 
 
 def outcome(unit: WaitingUnit, freeing: Freeing, policy: FreeingPolicy, now_s: float) -> UnitOutcome:

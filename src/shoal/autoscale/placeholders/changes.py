@@ -74,8 +74,10 @@ def placeholder_changes(
     broken = gangs_refused | {gang for gang in in_parts if any(gang in each.workloads for each in kept)}
     split = [each for each in kept if each.name not in out and not broken.isdisjoint(each.workloads)]
     left = most - (len(kept) - len(given_up) - len(split))
-    create = _created(given, [node for node in plan.new_nodes if _is_free_of(node, given, broken)], now_s, left)
-    return PlaceholderChanges(create, (*deleted, *given_up, *split), tuple(given_up), _with_causes(plan.pending, given))
+    wanted = [node for node in plan.new_nodes if _is_free_of(node, given, broken)]
+    create, too_many = _created(given, wanted, now_s, (left, most))
+    refused = (*_with_causes(plan.pending, given), *too_many)
+    return PlaceholderChanges(create, (*deleted, *given_up, *split), tuple(given_up), refused)
 
 
 def _needed(
@@ -118,17 +120,26 @@ def _is_free_of(node: NewNode, given: PlanningInput, broken: set[str]) -> bool:
     return broken.isdisjoint(given.gangs.get(key, "") for key in node.pods)
 
 
-def _created(given: PlanningInput, nodes: Sequence[NewNode], now_s: float, left: int) -> tuple[NewPlaceholder, ...]:
-    """All nodes of a gang, or none of them."""
+def _created(
+    given: PlanningInput, nodes: Sequence[NewNode], now_s: float, room: tuple[int, int]
+) -> tuple[tuple[NewPlaceholder, ...], list[PodRefusal]]:
+    """All nodes of a gang, or none of them; and the pods that have to wait for other placeholders to go. `room`: how
+    many may be created, and how many may exist."""
+    left, most = room
     pods = {pod_key(pod): pod for pod in given.pods}
     made: list[NewPlaceholder] = []
+    refused: list[PodRefusal] = []
     for group in _connected(nodes, given):
-        if len(made) + len(group) <= left:
-            made += [
-                NewPlaceholder(new_placeholder(node, given, now_s), node, tuple(pods[key] for key in node.pods))
-                for node in group
-            ]
-    return tuple(made)
+        if len(group) > left:
+            why = f"it needs {len(group)} placeholder pods, and {left} more may exist: the most at one time are {most}"
+            refused += [PodRefusal(key, reason=why) for node in group for key in node.pods]
+            continue
+        left -= len(group)
+        made += [
+            NewPlaceholder(new_placeholder(node, given, now_s), node, tuple(pods[key] for key in node.pods))
+            for node in group
+        ]
+    return tuple(made), refused
 
 
 def _connected(nodes: Sequence[NewNode], given: PlanningInput) -> list[list[NewNode]]:

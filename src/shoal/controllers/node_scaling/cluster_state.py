@@ -48,7 +48,7 @@ _OF_QUEUES: Final = (f"{Code.OVER_LIMIT}:", f"{Code.OVER_QUOTA}:")
 """How the messages of pods begin that a queue of KAI holds: another node would not help them."""
 _QUEUE_IS_FULL: Final = "queue resource quota insufficient"
 """The same of Volcano."""
-_UNSCHEDULABLE: Final = "Unschedulable"
+UNSCHEDULABLE: Final = "Unschedulable"
 _KINDS: Final = (
     NODE_POOLS,
     NODE_CLAIMS,
@@ -128,7 +128,7 @@ def _read(kind: Kind, item: Item) -> Document | UserError:
     return document
 
 
-def unschedulable(inventory: Inventory, reason: str = _UNSCHEDULABLE) -> dict[str, Pod]:
+def unschedulable(inventory: Inventory, reason: str = UNSCHEDULABLE) -> dict[str, Pod]:
     """The pods that a scheduler has refused for lack of a node, by namespace and name. One that a queue holds back
     would not run on a new node either. `reason`: that of the scheduler."""
     return {each.value.metadata.key: each.value for each in inventory.of(Pod) if _needs_node(each.value, reason)}

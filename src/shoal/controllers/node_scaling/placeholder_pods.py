@@ -1,10 +1,11 @@
-"""Requests nodes from another autoscaler, such as Karpenter, by placeholder pods: one for each node of Shoal's plan.
+"""Requests nodes from another autoscaler, Karpenter, by placeholder pods: one for each node of Shoal's plan.
 
 The pods that wait are not `Unschedulable` in the eyes of the other autoscaler; only their placeholders are. So it
 provisions for whole gangs, on the machines that Shoal's plan chose. Each pass compares the placeholders that exist with
 the pods that wait, so a process that is killed anywhere is continued by its successor.
 
-Nothing is created while no other autoscaler is known to run, and nothing is done before all objects are known.
+Nothing is created while no other autoscaler is known to run, and nothing is done before all objects are known. While
+none is known, or there is no NodePool, the pods stay `Unschedulable`: they are left to whatever else provisions nodes.
 
 Rejected: placeholders that run on the new node until the pods come. They would take the GPUs, and each of them would
 have to be evicted first.
@@ -38,14 +39,15 @@ from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.port import Deletion, Patch
 from shoal.client.presence import Presence
-from shoal.client.refusals import AlreadyExistsError, NotFoundError
+from shoal.client.refusals import AlreadyExistsError, NotFoundError, RefusedError
 from shoal.client.served import Served
 from shoal.controllers.node_scaling.claim_events import pod_reference, pool_reference
-from shoal.controllers.node_scaling.cluster_state import ScalingState, unschedulable
+from shoal.controllers.node_scaling.cluster_state import UNSCHEDULABLE, ScalingState, unschedulable
 from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.pools import mode_of
 from shoal.controllers.node_scaling.relevant_changes import is_relevant_node, is_relevant_pod
 from shoal.store.node_planning import ScalingOptions, undecided_scaling
+from shoal.store.node_scaling import MOST_START_S
 
 _log = logging.getLogger("shoal.nodes")
 _PASS: Final[Key] = ("", "pass")
@@ -54,6 +56,8 @@ _GATHER_S: Final = 1.0
 _PROMPT_S: Final = 0.1
 """A placeholder whose pod has a node must go before the other autoscaler plans again."""
 _EVERY_S: Final = 10.0
+_REFUSED_S: Final = 60.0
+"""How long none is created after the server has refused one."""
 _MOST_TOLD: Final = 50
 
 
@@ -79,7 +83,7 @@ class PlaceholderPods:
         others: Sequence[Presence],
         namespace: str,
     ) -> None:
-        """`others`: the autoscalers that provision nodes. `namespace`: of the placeholder pods."""
+        """`others`: the autoscalers that provision the nodes of NodePools. `namespace`: of the placeholder pods."""
         self.name = context.name
         self._context = context
         self._served = served
@@ -94,6 +98,10 @@ class PlaceholderPods:
         self._state: ScalingState | None = None
         self._unseen: dict[str, Placeholder] = {}
         """By name: placeholders that were created and that the cache does not show yet."""
+        self._has_pools = False
+        self._again_s = 0.0
+        self._followed_until_s: float | None = None
+        """An autoscaler that is started anew is not away. None: not known yet."""
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
 
     async def run(self) -> None:
@@ -110,8 +118,15 @@ class PlaceholderPods:
                 task.cancel()
             self._computations.close()
 
+    def waiting_reason(self) -> str:
+        """For the condition of pods for which there is no node."""
+        until_s, now_s = self._followed_until_s, self._context.clock.seconds()
+        is_followed = until_s is None or now_s < until_s
+        return WAITS_FOR_NODES if self._has_pools and is_followed else UNSCHEDULABLE
+
     def _start(self, kind: Kind) -> None:
-        self._pools = kind
+        # Until it is known whether there are pools, the pods that wait for placeholders keep their reason.
+        self._pools, self._has_pools = kind, True
         self._loop.need(kind, NODE_CLAIMS, NODES, PODS)
         for each in (kind, NODE_CLAIMS):
             self._context.informers.of(each).on_change(lambda _before, _after: self._wake())
@@ -134,14 +149,18 @@ class PlaceholderPods:
 
     async def _reconcile(self, _: Key) -> float | None:
         pools = {item.name: item for item in self._context.informers.of(self._pools)}
+        self._has_pools = bool(pools)
         state = await self._ready_state()
         state.refresh()
         present = await self._present()
+        is_there = any(one.is_there for one in self._others)
+        now_s = self._context.clock.seconds()
+        if is_there or present or self._followed_until_s is None:
+            self._followed_until_s = now_s + MOST_START_S if is_there or present else now_s
         inventory = state.inventory()
         waiting = unschedulable(inventory, WAITS_FOR_NODES)
         if not (present or waiting):
             return None
-        now_s = self._context.clock.seconds()
         options = ScalingOptions(
             lambda pool, zones: self._failures.applied(types_for_pool(pool, zones), now_s),
             self._context.clock.now(),
@@ -152,9 +171,8 @@ class PlaceholderPods:
         given = msgspec.structs.replace(given, pools=tuple(each for each in given.pools if each.name in active))
         changes = await self._computations.placeholders(given, present, now_s)
         await self._delete(changes, pools)
-        if any(one.is_there for one in self._others):
-            for new in changes.create:
-                await self._create(new, pools, waiting)
+        if is_there and not 0 < self._again_s - now_s <= _REFUSED_S:
+            await self._create_all(changes.create, pools, waiting)
         self._tell_refused(changes, waiting)
         return _EVERY_S
 
@@ -187,17 +205,42 @@ class PlaceholderPods:
             self._unseen.pop(name, None)
         return [*found.values(), *self._unseen.values()]
 
-    async def _create(self, new: NewPlaceholder, pools: Mapping[str, Item], waiting: Mapping[str, Pod]) -> None:
+    async def _create_all(
+        self, wanted: Sequence[NewPlaceholder], pools: Mapping[str, Item], waiting: Mapping[str, Pod]
+    ) -> None:
+        """Of a gang all of them, or none."""
+        refused: set[str] = set()
+        for new in wanted:
+            workloads = new.placeholder.workloads
+            if not refused.isdisjoint(workloads) or not await self._create(new, pools, waiting):
+                refused.update(workloads)
+        if refused:
+            self._again_s = self._context.clock.seconds() + _REFUSED_S
+        for new in wanted:
+            made = self._unseen.get(new.placeholder.name)
+            if made is not None and not refused.isdisjoint(made.workloads):
+                await self._remove(made.name, made.uid)
+                del self._unseen[made.name]
+
+    async def _create(self, new: NewPlaceholder, pools: Mapping[str, Item], waiting: Mapping[str, Pod]) -> bool:
+        """Returns whether the server has taken it."""
         placeholder, node = new.placeholder, new.node
         if (pool := pools.get(placeholder.pool)) is None:
-            return
+            return False
         raw = {"apiVersion": self._pools.api_version, **pool.obj()}
         obj = placeholder_object(placeholder, self._namespace, raw, node.launch, new.pods)
         try:
             item = await self._context.api.create(PODS, obj)
         except AlreadyExistsError:
             # Its deletion has not ended, or the cache does not show it yet.
-            return
+            return True
+        except RefusedError as error:
+            # No such namespace, a quota, a missing right: the next pass tries it again.
+            _log.warning("placeholder pod %s/%s is refused: %s", self._namespace, placeholder.name, error)
+            words = f"no node is requested: the placeholder pod is refused: {error}"
+            for refused in new.pods[:_MOST_TOLD]:
+                self._tell(refused, "NotProvisioned", words, is_normal=False)
+            return False
         self._unseen[item.name] = msgspec.structs.replace(placeholder, uid=item.uid)
         await self._refuse(item)
         place = f"{node.launch.name} in {node.offering.zone} ({node.offering.capacity_type})"
@@ -207,13 +250,14 @@ class PlaceholderPods:
         for key in node.pods[:_MOST_TOLD]:
             if (pod := waiting.get(key)) is not None:
                 self._tell(pod, "CapacityRequested", f"a {place} of pool {placeholder.pool} is requested {by}")
+        return True
 
     async def _refuse(self, item: Item) -> None:
         """What a scheduler would write: other autoscalers act on it."""
         condition: Obj = {
             "type": "PodScheduled",
             "status": "False",
-            "reason": "Unschedulable",
+            "reason": UNSCHEDULABLE,
             "message": "the pod requests a node that Shoal's plan needs; it is never placed",
             "lastTransitionTime": self._context.clock.text(),
         }

@@ -92,8 +92,8 @@ class ProvisioningRequests:
 
     def demand(self, present: Sequence[Pod]) -> Demand:
         """What is to be planned now. `present`: the pods of the cluster."""
-        quotas = [item.obj() for item in self._context.informers.of(RESOURCE_QUOTAS)]
-        self.quota_room = QuotaRoom(quotas, lambda: present)
+        quotas = self._context.informers.of(RESOURCE_QUOTAS)
+        self.quota_room = QuotaRoom((item.obj() for item in quotas), lambda: present)
         now_s = self._context.clock.seconds()
         requests = [request for _, request in self._known()]
         found = demand_of(requests, self._pods, present, lambda each: self._tries.get(each.uid, (0, 0.0))[1] <= now_s)

@@ -1,17 +1,24 @@
-"""Gives idle GPUs the MIG layout that pods wait for, by the label that the MIG manager of the node follows."""
+"""Gives idle GPUs the MIG layout that pods wait for, by the label that the MIG manager of the node follows.
+
+A plan takes seconds, in which the scheduler goes on: that the GPUs are still idle is checked before the label is set.
+"""
 
 from __future__ import annotations
 
 import logging
 
+from shoal.api.pod import Pod
 from shoal.autoscale.nodes.plan import NodePlan
-from shoal.client.kind import NODES
+from shoal.client.kind import NODES, PODS
 from shoal.client.kubelet.times import written
 from shoal.controllers.node_scaling.claim_events import node_reference
 from shoal.controllers.node_scaling.parts import ScalingParts
-from shoal.store.freed_capacity import CHANGED, FreedCapacity
+from shoal.engine.from_api import ask_of_pod
+from shoal.store.freed_capacity import CHANGED, FreedCapacity, may_hold_gpus
 from shoal.store.mig_relabelling import MIG_CONFIG
-from shoal.units.errors import ShoalError
+from shoal.store.watched.pod_heads import head_of
+from shoal.store.watched.reading import value_of
+from shoal.units.errors import ShoalError, UserError
 
 _log = logging.getLogger("shoal.nodes")
 
@@ -38,6 +45,8 @@ class Repartitioning:
         item = self._context.informers.of(NODES).get("", name)
         if item is None or (item.obj()["metadata"].get("labels") or {}).get(MIG_CONFIG) == layout:
             return
+        if self._is_in_use(name):
+            return
         metadata = {"labels": {MIG_CONFIG: layout}, "annotations": {CHANGED: written(now_s)}}
         try:
             await self._writer.patch_node(item, metadata)
@@ -47,3 +56,17 @@ class Repartitioning:
             return
         words = f"MIG layout {layout} for {unit}, before a node is provisioned"
         self._context.events.record(node_reference(item), "Repartitioning", words)
+
+    def _is_in_use(self, node: str) -> bool:
+        """Whether a pod has got a part of its GPUs by now."""
+        for item in self._context.informers.of(PODS):
+            if head_of(item).spec.node_name != node:
+                continue
+            try:
+                pod = value_of(PODS, item, Pod)
+                if not pod.is_finished() and may_hold_gpus(ask_of_pod(pod)):
+                    return True
+            except UserError:
+                # What it holds is not known.
+                return True
+        return False

@@ -41,7 +41,7 @@ class SchedulerExecutor:
         watched: PodViews,
         writer: Writer | None = None,
         rolled_back: Callable[[], None] = lambda: None,
-        waiting_reason: str = UNSCHEDULABLE,
+        waiting_reason: Callable[[], str] = lambda: UNSCHEDULABLE,
     ) -> None:
         """`rolled_back`: called for each partial gang that is evicted to start again. `waiting_reason`: in the
         condition of pods for which there is no node."""

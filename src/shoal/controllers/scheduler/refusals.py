@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -58,7 +58,11 @@ class _Turn(msgspec.Struct, frozen=True):
 
 class Refusals:
     def __init__(
-        self, context: Context, scheduling: SchedulerState, watched: PodViews, waiting_reason: str = UNSCHEDULABLE
+        self,
+        context: Context,
+        scheduling: SchedulerState,
+        watched: PodViews,
+        waiting_reason: Callable[[], str] = lambda: UNSCHEDULABLE,
     ) -> None:
         self._waiting_reason = waiting_reason
         self._context = context
@@ -73,10 +77,11 @@ class Refusals:
         self._turns: deque[_Turn] = deque()
         self._named: set[str] = set()
         """The keys in `_turns` without a known message."""
-        self._reported: dict[str, tuple[str, str]] = {}
-        """Pod -> its uid and the message."""
+        self._reported: dict[str, tuple[str, str, str]] = {}
+        """Pod -> its uid, the reason and the message."""
         self._wakeup = asyncio.Event()
-        self._looked_at = -1
+        self._looked_at = -1, ""
+        """With which version of the facts, and with which reason."""
         self._has_warned = False
         self._ahead: set[str] = set()
         """The uids of pods whose recorded checkpoint time is in the future."""
@@ -139,11 +144,12 @@ class Refusals:
 
     async def _say(self, key: str, words: str, reason: str = "") -> bool:
         view = self._watched.view(key)
-        if view is None or view.node or self._reported.get(key) == (view.uid, words):
+        reason = reason or self._waiting_reason()
+        if view is None or view.node or self._reported.get(key) == (view.uid, reason, words):
             return False
-        self._reported[key] = view.uid, words
+        self._reported[key] = view.uid, reason, words
         try:
-            return await self._reporter.waits(view, words, reason or self._waiting_reason)
+            return await self._reporter.waits(view, words, reason)
         except Exception:
             self._reported.pop(key, None)
             raise
@@ -157,7 +163,8 @@ class Refusals:
             await self._clock.sleep(_AGAIN_S)
             cluster = self._scheduling.cluster
             self._reported = {key: said for key, said in self._reported.items() if self._still_waits(key)}
-            if self._turns or cluster.version == self._looked_at:
+            reason = self._waiting_reason()
+            if self._turns or (cluster.version, reason) == self._looked_at:
                 continue
             groups: set[str] = set()
             for key in cluster.pending.in_order():
@@ -168,7 +175,7 @@ class Refusals:
                     groups.add(group)
                     self.look(group, is_gang=True)
             # Gangs are tried on the ledger, which increases the version although nothing has changed.
-            self._looked_at = cluster.version
+            self._looked_at = cluster.version, reason
 
     def _still_waits(self, key: str) -> bool:
         view = self._watched.view(key)

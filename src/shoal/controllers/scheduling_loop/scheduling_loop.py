@@ -54,7 +54,7 @@ class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     again_s: float | None = None
     """While pods wait, a cycle is due after this time: what the steps may do depends on how long pods have run or
     waited. None: it does not."""
-    waiting_reason: str = "Unschedulable"
+    waiting_reason: Callable[[], str] = lambda: "Unschedulable"
     """In the condition `PodScheduled` of pods for which there is no node."""
 
 

@@ -36,6 +36,11 @@ _USER = 65532
 _DIGEST = "shoal.dev/config-digest"
 _FOLDER = "/etc/shoal"
 
+_OWN_NAMESPACE: Obj = {
+    "name": "SHOAL_NAMESPACE",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
+}
+
 
 def image_of(values: ChartValues, version: str) -> str:
     """Shoal's image, with its digest or tag."""
@@ -59,6 +64,7 @@ def scheduler_deployment(release: Release, values: ChartValues, config: Obj, nod
     container["args"] = ["run", "--config", f"{_FOLDER}/{CONFIG}", "--metrics-address", f"0.0.0.0:{METRICS_PORT}"]
     if values.get("metrics.kubeState.enabled"):
         container["args"].append("--kube-state-metrics")
+    container["env"] = [_OWN_NAMESPACE]
     container["ports"].append({"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"})
     container["resources"] = values.get("resources") or scheduler_resources(nodes)
     pod = _pod(values, container, ACCOUNT, "shoal-config")
@@ -86,7 +92,7 @@ def operator_deployment(release: Release, values: ChartValues, config: Obj, node
     container["env"] = [
         {"name": "SHOAL_IMAGE", "value": image_of(values, release.version)},
         {"name": "SHOAL_NODE_DISCOVERY", "value": "true" if values.get("nfd.enabled") else "false"},
-        {"name": "SHOAL_NAMESPACE", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}},
+        _OWN_NAMESPACE,
     ]
     pulled = _secrets(values.get("imagePullSecrets")).get("imagePullSecrets", [])
     if pulled:
