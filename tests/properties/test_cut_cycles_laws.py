@@ -3,7 +3,7 @@ them is taken into account."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -123,7 +123,9 @@ def volcano(draw: Random, actions: Sequence[str] = ("enqueue", "allocate", "back
     ]
     plugins = ["drf", "predicates", draw.choice(["proportion", "capacity"]), "nodeorder"]
     tiers = tuple(map(plugin, ("priority", "gang", "conformance"))), tuple(map(plugin, plugins))
-    nodes = {f"n{at}": {"cpu": draw.randint(2, 6), "gpu": draw.randint(0, 3)} for at in range(draw.randint(1, 4))}
+    nodes: dict[str, Mapping[str, float]] = {
+        f"n{at}": {"cpu": draw.randint(2, 6), "gpu": draw.randint(0, 3)} for at in range(draw.randint(1, 4))
+    }
     world = World(queues, nodes, tiers)
     for at in range(draw.randint(3, 10)):
         pods = [f":{draw.choice([0, 1, 1, 2])}"] * draw.randint(1, 4)

@@ -3,7 +3,7 @@ facts anew while it takes them for unchanged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from msgspec import structs
@@ -159,7 +159,7 @@ def test_volcano_ends_its_cycle_when_a_job_that_runs_loses_a_promise() -> None:
 )
 def test_weights_of_any_size_leave_no_pod_waiting(name: str, arguments: dict[str, object]) -> None:
     others = [each for each in _BASIC if each.name != name]
-    nodes = {f"n{at}": {"cpu": 4} for at in range(3)}
+    nodes: dict[str, Mapping[str, float]] = {f"n{at}": {"cpu": 4} for at in range(3)}
     world = World([volcano_queue("q")], nodes, ((*others, plugin(name, arguments=arguments)),))
     for at in range(6):
         world.job(f"j{at}", "q", ":1", ":1", minimum=2)
