@@ -98,15 +98,19 @@ def screen(name: str, size: tuple[int, int], colours: Colours | None = None) -> 
     return draw_frame(facts_of(cluster, state.subject), colours, size, state).text
 
 
-def screens() -> Iterator[tuple[str, str]]:
-    """File names and their texts."""
-    for name in KEYS:
-        for width, height in SIZES:
-            yield f"{name}-{width}x{height}.txt", _plain(screen(name, (width, height)))
+def screen_names() -> Iterator[str]:
+    """The names of the files. Only a test that reads a screen draws it."""
     for width, height in SIZES:
-        colours = Colours()
-        drawn = screen("nodes", (width, height), colours)
-        yield f"nodes-{width}x{height}-no-color.txt", _plain(without_colours(drawn, colours))
+        yield from (f"{name}-{width}x{height}.txt" for name in KEYS)
+        yield f"nodes-{width}x{height}-no-color.txt"
+
+
+def screen_text(file_name: str) -> str:
+    name, size, *plain = file_name.removesuffix(".txt").split("-", 2)
+    width, _, height = size.partition("x")
+    colours = Colours()
+    drawn = screen(name, (int(width), int(height)), colours)
+    return _plain(without_colours(drawn, colours) if plain else drawn)
 
 
 def picture() -> str:
@@ -122,8 +126,8 @@ def main() -> None:
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(picture(), encoding="utf-8")
     SCREENS.mkdir(exist_ok=True)
-    for name, text in screens():
-        (SCREENS / name).write_text(text, encoding="utf-8")
+    for name in screen_names():
+        (SCREENS / name).write_text(screen_text(name), encoding="utf-8")
 
 
 def _plain(text: Text) -> str:

@@ -102,6 +102,8 @@ class ScaledCluster:
         self.cloud = ScriptedCloud(SimulatedCloud(api, cluster.clock, settings))
         self.others: list[Presence] = []
         """Other projects that may manage nodes."""
+        self.schedulers = frozenset({"shoal", "default-scheduler"})
+        """The scheduler names whose pods cause nodes."""
         self.controller: NodeScalingController | None = None
         self._life: ProcessTasks | None = None
         self._kills = 0
@@ -113,9 +115,8 @@ class ScaledCluster:
         life = _life(self.cluster, self.crew, f"nodes-{self._kills}", 100 + self._kills)
         context = life.context("node-scaling", self.crew.way_in("system:shoal", "node-scaling"))
         served = Served(context)
-        schedulers = frozenset({"shoal", "default-scheduler"})
         self.controller = NodeScalingController(
-            context, served, self.cloud, schedulers, self.others, FreeingPolicy.of(self.own)
+            context, served, self.cloud, self.schedulers, self.others, FreeingPolicy.of(self.own)
         )
         await served.look()
         life.start("node scaling", self.controller.run)

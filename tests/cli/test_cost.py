@@ -17,6 +17,7 @@ import pytest
 
 from build.manifests import as_file, node, pod
 from shoal.cli.main import main
+from shoal.client.clock import WallClock
 from shoal.cost.records import BrokenDevice, DeviceShare, Holder, Holding, Machine, MachineCondition, Wait
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
@@ -401,6 +402,18 @@ def test_a_filter_leaves_the_costs_of_what_it_names(costs: Costs) -> None:
     assert "no filter" in _error(costs, "--filter", "red")
     assert "is no dimension of costs" in _error(costs, "--filter", "colour=red")
     assert "--filter does not go with --charge" in _error(costs, "--filter", "team=red", "--charge", "request")
+
+
+def test_time_that_has_not_come_costs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    now = round(WallClock().seconds()) * 1000
+    history = open_history(tmp_path / "history")
+    history.ledger.write(LedgerChanges(now - 24 * HOUR_MS, {"n": Machine("n", now - 24 * HOUR_MS, None, "dgx-h100")}))
+    history.ledger.write(LedgerChanges(now))
+    history.close()
+    costs = Costs(tmp_path / "history", tmp_path, capsys)
+    begin = now // 1000 - 24 * 3600
+    assert costs.json("--window", f"{begin},{begin + 90 * 24 * 3600}")["total"] == "960.00"
+    assert "which is in the future" in _error(costs, "--window", "9000-01")
 
 
 def test_measures_of_shares_are_options_and_in_the_price_file(costs: Costs) -> None:

@@ -14,6 +14,11 @@ from shoal.cost.calculators import CALCULATORS
 YEAR = "in 8760 hours"
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+
+
 @pytest.mark.parametrize(
     ("line", "results"),
     [
@@ -91,6 +96,8 @@ YEAR = "in 8760 hours"
         ("fleet --nodes 50 --per-hour 35.6", {"fleet in 730 hours": "1299400.00"}),
         ("fleet --nodes 50 --per-hour 98.32 --gpus-per-node 8", {"per GPU per hour": "12.29"}),
         ("commitment --load 4x16,10x8 --committed 6 --on-demand 10", {"committed nodes": 4, "after": "1056.00"}),
+        # In a moment, not in one step for each node.
+        ("commitment --load 999999x100000 --committed 6 --on-demand 10", {"committed nodes": 999_999}),
     ],
 )
 def test_a_published_figure_follows_from_its_inputs(
@@ -104,6 +111,11 @@ def test_a_published_figure_follows_from_its_inputs(
     first = next(iter(results.values()))
     shown = first if isinstance(first, int) or not first[0].isdigit() or "g" in first else f"{float(first):,.2f}"
     assert str(shown) in capsys.readouterr().out
+
+
+def test_nothing_before_has_no_percentage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cost", "calculate", "compare", "--before", "0", "--after", "5"]) == 0
+    assert "%" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

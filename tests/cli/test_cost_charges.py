@@ -125,8 +125,16 @@ def test_without_written_quotas_those_of_queues_and_namespaces_count(
 def test_time_before_quotas_were_recorded_is_noted(priced: Charges) -> None:
     priced.write(PRICES.replace("quotas: {a: 2, b: 2}", ""))
     priced.record("kai", START + 8 * HOUR_MS, QuotaSpan("kai", "c", 0, None, 2 * FULL_SHARE))
-    assert priced.amounts("--charge", "quota", "--by", "queue")["c"] == "20.00"
+    assert priced.amounts("--charge", "quota", "--by", "queue")["c"] == "8.00"
     assert "quotas are recorded since 2026-10-29T08:00:00Z" in priced.err
+
+
+def test_what_was_held_before_quotas_were_recorded_uses_nothing_of_them(priced: Charges) -> None:
+    priced.write(PRICES.replace("quotas: {a: 2, b: 2}", ""))
+    quotas = [QuotaSpan("kai", name, 0, None, 2 * FULL_SHARE) for name in ("a", "b")]
+    priced.record("kai", START + 8 * HOUR_MS, *quotas)
+    # In the last two hours a uses all of its quota and b the half; what they held in the eight hours before is no use.
+    assert priced.amounts("--charge", "quota", "--by", "queue") == {"a": "40.00", "b": "24.00", "": "16.00"}
 
 
 def test_the_table_has_discount_and_refund(priced: Charges) -> None:

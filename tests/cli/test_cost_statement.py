@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
@@ -14,7 +16,7 @@ from random import Random
 import pytest
 
 from shoal.cli.main import main
-from shoal.cost.records import DeviceShare, Holder, Holding, Machine, Span
+from shoal.cost.records import FULL_SHARE, DeviceShare, Holder, Holding, Machine, Span
 from shoal.store.history.history import open_history
 from shoal.store.history.ledger import LedgerChanges
 from shoal.store.history.sample_blocks import METRICS
@@ -152,3 +154,36 @@ def test_modes_of_charge_have_no_page(folder: Path, capsys: pytest.CaptureFixtur
     words = ["cost", "--history", str(folder / "history"), "-o", "html", "--charge", "request"]
     assert main(words) == 2
     assert "--charge does not go with -o html" in capsys.readouterr().err
+
+
+def test_a_month_is_the_sum_of_its_days_where_gpus_are_shared_by_use(tmp_path: Path) -> None:
+    """Two pods have each half of a GPU for two days; one works on the first day, the other a little on the second."""
+    history = open_history(tmp_path / "history")
+    end = START + 48 * HOUR_MS
+    machine = Machine("m", START, None, "box", devices=("g",))
+    held = {
+        pod: Holding(Holder(pod, team=pod), "m", START, START, end, (DeviceShare("g", FULL_SHARE // 2, f"g-{pod}"),))
+        for pod in ("a", "b")
+    }
+    history.ledger.write(LedgerChanges(START, {"m": machine}, held))
+    for at in range(0, 48 * HOUR_MS, 300_000):
+        is_first = at < 24 * HOUR_MS
+        used = {"a": 100.0 if is_first else 0.0, "b": 0.0 if is_first else 10.0}
+        empty: list[float | None] = [None for _ in METRICS[1:]]
+        history.samples.add(START + at, [DeviceSample(f"g-{pod}", [value, *empty]) for pod, value in used.items()])
+    history.ledger.write(LedgerChanges(end, {}, held))
+    history.samples.compact(end)
+    history.close()
+    (tmp_path / "prices.yaml").write_text("machines:\n- {instanceType: box, perHour: 1}\n")
+    words = ["--history", str(tmp_path / "history"), "--prices", str(tmp_path / "prices.yaml"), "--share-by", "use"]
+    words += ["--time-zone", "Europe/Berlin", "--window", "2026-10-01,2026-10-03"]
+    with redirect_stdout(StringIO()) as out:
+        assert main(["cost", *words, "-o", "json"]) == 0
+    totals = {row["group"]: Decimal(row["total"]) for row in json.loads(out.getvalue())["groups"]}
+    with redirect_stdout(StringIO()) as out:
+        assert main(["cost", *words, "-o", "csv"]) == 0
+    days: dict[str, Decimal] = {}
+    for row in csv.DictReader(StringIO(out.getvalue())):
+        days[row["group"]] = days.get(row["group"], Decimal(0)) + Decimal(row["amount"])
+    assert totals == {"a": 24, "b": 24}
+    assert {name: days[name] for name in totals} == totals

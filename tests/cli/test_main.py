@@ -121,7 +121,7 @@ def test_a_kubeconfig_that_is_nested_too_deeply_is_the_users_to_mend(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "config"
-    file.write_text("[" * 20_000)
+    file.write_text("[\n" * 20_000)
     assert main([*command, "--kubeconfig", str(file)]) == 2
     assert capsys.readouterr().err == f"shoal: {file}: is nested too deeply\n"
 

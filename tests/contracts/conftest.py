@@ -46,7 +46,7 @@ def _needed(request: pytest.FixtureRequest) -> None:
         pytest.skip(f"needs {', '.join(missing)}, which this cluster does not have")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     given = os.environ.get("SHOAL_TEST_KUBECONFIG")
     if given:
@@ -58,7 +58,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shoal(kubeconfig: Path) -> Iterator[None]:
     """Somebody places the pods of the scheduler `shoal`: with `shoal up` it is there, elsewhere it is started.
 

@@ -11,7 +11,7 @@ import pytest
 from build.scripted_months import STEP_MS, STEPS, scripted_month
 from shoal.cost.allocation_record import AllocationSet
 from shoal.cost.allocation_request import read_request
-from shoal.cost.allocations import IDLE, OTHERS, UNALLOCATED, UNUSED, allocations
+from shoal.cost.allocations import IDLE, OTHERS, UNALLOCATED, UNUSED, AllocationViewer, allocations
 from shoal.cost.hourly_prices import held_gpus, hourly_prices
 from shoal.cost.prices.price_file import MachinePrice, PriceFile, Reservation, SharedCost
 from shoal.cost.records import PPM, DeviceShare, Holder, Holding, Machine, Records, Use
@@ -116,7 +116,7 @@ def test_idle_time_by_node_names_the_node() -> None:
 def test_a_reader_sees_only_the_sum_of_other_namespaces() -> None:
     two = Records((NODE,), (held("a", (0, 5), 2), held("secret", (5, 10), 2, "ops")))
     request = read_request({"window": TEN, "includeIdle": "true"}, 0)
-    (found,) = allocations(two, request, basis(), "c", lambda namespace: namespace == "lab").sets
+    (found,) = allocations(two, request, basis(), "c", AllocationViewer(lambda namespace: namespace == "lab")).sets
     assert found[OTHERS].gpu_cost == 100.0
     assert b"secret" not in msgspec.json.encode(found)
     assert b"ops" not in msgspec.json.encode(found)
@@ -182,7 +182,7 @@ def test_a_wrong_parameter_is_named(query: dict[str, str], message: str) -> None
         read_request(query, 10 * HOUR_MS)
 
 
-def test_a_node_without_a_price_is_left_out_with_a_note_that_names_it_to_readers_of_all_namespaces() -> None:
+def test_a_node_without_a_price_is_left_out_with_a_note_that_names_it_to_readers_who_list_nodes() -> None:
     odd = Machine("n2", 0, None, "odd", devices=("x0",))
     other = msgspec.structs.replace(held("b", (0, 10), 1), machine="n2")
     records = Records((NODE, odd), (*ONE.holdings, other))
@@ -191,7 +191,7 @@ def test_a_node_without_a_price_is_left_out_with_a_note_that_names_it_to_readers
     assert total(found.sets) == 800.0
     assert set(found.sets[0]) == {"a", IDLE}
     assert "price missing: node n2 (odd, has no price)" in found.notes[0]
-    seen = allocations(records, request, basis(), "c", lambda _: True)
+    seen = allocations(records, request, basis(), "c", AllocationViewer(lambda _: True, lists_nodes=False))
     assert "price missing: 1 node (odd, has no price)" in seen.notes[0]
 
 

@@ -75,10 +75,17 @@ def test_the_holder_of_a_quota_pays_for_what_it_leaves_free() -> None:
     rows = [
         CostRow("a", 0, "allocated-idle", Decimal(100), Decimal(100), gpu_hours=Decimal(100)),
         CostRow("b", 0, "allocated-idle", Decimal(20), Decimal(20), gpu_hours=Decimal(20)),
-        CostRow("", 0, "unallocated", Decimal(80)),
+        CostRow("", 0, "unallocated", Decimal(80), gpu_hours=Decimal(80)),
+        # Of nodes without GPUs.
+        CostRow("", 0, "unallocated", Decimal(7)),
     ]
     quotas = {"a": Decimal(100), "b": Decimal(80), "c": Decimal(20)}
-    assert _amounts(rows, ChargePolicy("quota", quota_hours=quotas)) == {"a": 100, "b": 80, "c": 20, "": 0}
+    assert _amounts(rows, ChargePolicy("quota", quota_hours=quotas)) == {"a": 100, "b": 80, "c": 20, "": 7}
+    # Of quotas for more than there is, the free part is divided; a quota for less pays no more than itself.
+    quotas = {name: hours * 2 for name, hours in quotas.items()}
+    assert cents(_amounts(rows, ChargePolicy("quota", quota_hours=quotas))["c"]) == Decimal("11.43")
+    quotas = {"c": Decimal(20)}
+    assert _amounts(rows, ChargePolicy("quota", quota_hours=quotas)) == {"a": 100, "b": 20, "c": 20, "": 67}
 
 
 def _held(pod: str, team: str, device: str, *, preempted: bool = False, borrowed: int = 0) -> Holding:

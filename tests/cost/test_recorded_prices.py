@@ -89,6 +89,17 @@ def test_a_price_file_replaces_what_the_catalogue_said() -> None:
     assert _cost(row, PriceFile(), 0, 10) == 980
 
 
+def test_a_second_edit_changes_no_time_for_which_the_first_replaced_the_catalogue() -> None:
+    first, second = (_file({"instanceType": "p5.48xlarge", "perHour": price}) for price in (40, 45))
+    row = _recorded(P5, (0, PriceFile()), (10 * HOUR_MS, first))
+    before = _cost(row, first, 0, 20)
+    row = _recorded(row, (20 * HOUR_MS, second))
+    assert before == _cost(row, second, 0, 20) == 800
+    # A list price after that of a file is its own.
+    row = _recorded(P5, (0, first), (10 * HOUR_MS, PriceFile()))
+    assert _cost(row, PriceFile(), 10, 11) == row.prices[1].per_hour
+
+
 def test_prices_of_another_currency_are_not_added_up() -> None:
     row = _recorded(NODE, (0, _file(_dgx(40), currency="EUR")))
     assert machine_prices([row], PriceFile(), TODAY).unknown
@@ -100,6 +111,39 @@ def test_an_edit_that_does_not_count_yet_is_noted() -> None:
     (note,) = machine_prices([row], _file(_dgx(45)), TODAY).notes
     assert "the price of dgx is recorded as 40 an hour, the price file says 45 without a date" in note
     assert "write from:" in note
+
+
+def test_a_note_about_an_edit_names_no_node() -> None:
+    """Tenants read it, and a thousand nodes of one model are one line."""
+    own = {"model": "H100-SXM5-80GB", "purchase": 8760, "years": 1, "watts": 0}
+    bare = [Machine(f"secret-{at}", 0, model="H100-SXM5-80GB", devices=("g",)) for at in range(3)]
+    rows = [_recorded(one, (0, _file(onPremises=[own]))) for one in bare]
+    (note,) = machine_prices(rows, _file(onPremises=[{**own, "purchase": 17520}]), TODAY).notes
+    assert "secret" not in note
+    rows = [_recorded(Machine("secret", 0), (0, _file({"node": "secret", "perHour": 1})))]
+    (note,) = machine_prices(rows, _file({"node": "secret", "perHour": 2}), TODAY).notes
+    assert "secret" not in note
+
+
+def test_a_label_that_is_added_later_changes_no_time_that_was_recorded() -> None:
+    recorder = PriceRecorder(_file(_dgx(40), {"pool": "new", "perHour": 30}))
+    row = recorder.priced(NODE, None, 0)
+    labelled = msgspec.structs.replace(NODE, pool="new")
+    assert _prices(recorder.priced(labelled, row, DAY_MS)) == [(0, Decimal(40)), (DAY_MS, Decimal(30))]
+
+
+def test_a_recorded_price_ends_where_power_is_measured_instead() -> None:
+    own = {"pool": "dc", "purchase": 8760, "years": 1, "perKwh": 1}
+    node = Machine("n", 0, pool="dc", devices=("g",))
+    measured = _file(onPremises=[own])
+    row = _recorded(node, (0, _file(onPremises=[{**own, "watts": 1000}])), (10 * HOUR_MS, measured))
+    assert _recorded(row, (11 * HOUR_MS, measured)) == row
+    # An entry that is deleted ends nothing.
+    assert len(_recorded(NODE, (0, _file(_dgx(40))), (10 * HOUR_MS, PriceFile())).prices) == 1
+    prices = machine_prices([row], measured, TODAY, {("n", 0): Decimal(3000)})
+    window = TimeWindow(0, 20 * HOUR_MS)
+    assert billing([row], prices, measured, window).invoice([row], window) == 10 * (1 + 1) + 10 * (1 + 3)
+    assert not prices.notes
 
 
 def test_what_a_node_says_first_counts_from_its_start() -> None:

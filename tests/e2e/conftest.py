@@ -1,4 +1,4 @@
-"""One `shoal up` and one kubectl for the whole session; a namespace for every test."""
+"""One `shoal up` and one kubectl for all tests of this folder; a namespace for every test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from build.cluster_server import ServerProcess
 from build.kubectl_runs import Kubectl, Obj, namespaces
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     started = ServerProcess(tmp_path_factory.mktemp("e2e"))
     yield started
@@ -23,7 +23,7 @@ def kubectl_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fresh_namespaces(server: ServerProcess, kubectl_home: Path) -> Iterator[str]:
     return namespaces(Kubectl(server.kubeconfig, kubectl_home))
 

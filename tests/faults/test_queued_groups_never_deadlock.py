@@ -23,13 +23,13 @@ _SOFT = Weather(refused=0.05, lost=0.05, stale=0.05, dropped=0.1, slow_s=0.1, la
 
 
 class _Story:
-    """One order of events, drawn from a seed."""
+    """One order of events, drawn from a seed. 24 seeds have each style with two of three sizes, in both weathers."""
 
-    def __init__(self, groups: QueuedGroups, draw: random.Random) -> None:
+    def __init__(self, groups: QueuedGroups, draw: random.Random, seed: int) -> None:
         self.groups = groups
         self.draw = draw
-        self.style = draw.choice(LIVE_STYLES)
-        self.size = draw.randint(2, 4)
+        self.style = LIVE_STYLES[seed // 2 % len(LIVE_STYLES)]
+        self.size = 2 + (seed // 2 + seed // (2 * len(LIVE_STYLES))) % 3
         self.steps: list[str] = []
 
     def members(self, name: str) -> set[str]:
@@ -91,7 +91,7 @@ class _Story:
         raise AssertionError((self.style, bound, held, await self.groups.admitted(), self.steps))
 
 
-@pytest.mark.parametrize("seed", range(examples(40)))
+@pytest.mark.parametrize("seed", range(examples(24)))
 def test_of_two_groups_one_runs_and_then_the_other(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     storms: list[StormyApi] = []
@@ -102,7 +102,7 @@ def test_of_two_groups_one_runs_and_then_the_other(seed: int, tmp_path: Path) ->
 
     async def run() -> None:
         async with group_cluster(tmp_path, cpu="100", api_of=stormy if seed % 2 else None) as groups:
-            story = _Story(groups, draw)
+            story = _Story(groups, draw, seed)
             await groups.set_quota(2 * story.size - 1)
             await story.play()
             for storm in storms:

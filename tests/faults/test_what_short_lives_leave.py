@@ -69,9 +69,9 @@ async def test_nothing_grows_with_the_number_of_pods_that_were(weather: Weather,
         try:
             await cluster.pass_time(10)
             crew.change_weather(weather)
-            await _generation(cluster, 0, 80)
+            await _generation(cluster, 0, 60)
             before = _held(crew)
-            await _generation(cluster, 1, 240)
+            await _generation(cluster, 1, 160)
             grown = {path: (before[path], now) for path, now in _held(crew).items() if now > before[path] + _SLACK}
             grown = {path: change for path, change in grown.items() if not path.startswith(_BOUNDED)}
             assert not grown, grown

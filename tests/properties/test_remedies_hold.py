@@ -10,6 +10,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -177,13 +178,24 @@ def waiting(objects: list[Object]) -> list[str]:
 WORLDS = {"taints and cordons": world, "levels and instances": world_of_levels}
 
 
+@cache
+def told_of(kind: str, seed: int) -> tuple[str, dict[str, Explanation]]:
+    """A cluster as JSON, and what is said of each pod and gang that waits in it: every test here asks the same."""
+    objects = WORLDS[kind](random.Random(seed))
+    documents = documents_of(objects)
+    names = waiting(objects)
+    return json.dumps(objects), {
+        name: Explainer(documents, loaded_of(documents), 1, lambda: True).about(name, "t") for name in names
+    }
+
+
 @pytest.mark.parametrize("kind", WORLDS)
 @pytest.mark.parametrize("seed", seeds(60))
 def test_a_remedy_that_is_followed_lets_the_pod_run(seed: int, kind: str) -> None:
-    objects = WORLDS[kind](random.Random(seed))
-    for name in waiting(objects):
-        for remedy in explained(copy.deepcopy(objects), name).remedies:
-            changed = copy.deepcopy(objects)
+    objects, told = told_of(kind, seed)
+    for name, explanation in told.items():
+        for remedy in explanation.remedies:
+            changed = json.loads(objects)
             assert remedy.commands, remedy
             for command in dict.fromkeys(remedy.commands):
                 changed = followed(changed, command)
@@ -195,27 +207,29 @@ def test_a_remedy_that_is_followed_lets_the_pod_run(seed: int, kind: str) -> Non
 @pytest.mark.parametrize("kind", WORLDS)
 @pytest.mark.parametrize("seed", seeds(60))
 def test_a_subject_that_waiting_does_not_help_finds_no_place_when_all_others_are_gone(seed: int, kind: str) -> None:
-    objects = WORLDS[kind](random.Random(seed))
-    for name in waiting(objects):
-        told = explained(copy.deepcopy(objects), name)
-        lines = " ".join(line for _, lines in told.chapters for line in lines)
+    objects, told = told_of(kind, seed)
+    for name, explanation in told.items():
+        lines = " ".join(line for _, lines in explanation.chapters for line in lines)
         if any(words in lines for words in NEVER):
             own = name.removeprefix("gang/")
-            alone = [each for each in objects if each["kind"] != "Pod" or each["metadata"]["name"].startswith(own)]
+            alone = [
+                each
+                for each in json.loads(objects)
+                if each["kind"] != "Pod" or each["metadata"]["name"].startswith(own)
+            ]
             assert "by now" not in explained(alone, name).outcome, (name, lines)
 
 
 def test_the_random_clusters_have_remedies_of_every_kind() -> None:
     kinds = set()
     for seed in seeds(60):
-        objects = world(random.Random(seed))
-        for each in objects:
-            name = each["metadata"]["name"]
-            if name.startswith("w"):
-                kinds |= {
-                    " ".join(command.split()[:3])
-                    for remedy in explained(copy.deepcopy(objects), name).remedies
-                    for command in remedy.commands
-                }
+        _, told = told_of("taints and cordons", seed)
+        kinds |= {
+            " ".join(command.split()[:3])
+            for name, explanation in told.items()
+            if name.startswith("w")
+            for remedy in explanation.remedies
+            for command in remedy.commands
+        }
     assert {kind.split()[1] for kind in kinds} >= {"uncordon", "delete", "patch", "cluster", "get"}
     assert kinds >= {"kubectl patch replicaset", "kubectl patch statefulset"}

@@ -69,7 +69,7 @@ def fleets(draw: st.DrawFn, *, is_healthy: bool = False) -> list[UpgradeNode]:
     ]
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(nodes=fleets(), by=POLICIES, options=OPTIONS)
 def test_nodes_in_use_never_exceed_the_parallel_upgrades(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions
@@ -81,7 +81,7 @@ def test_nodes_in_use_never_exceed_the_parallel_upgrades(
         assert not by.max_parallel or len(in_use) <= by.max_parallel
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(nodes=fleets(), by=POLICIES, options=OPTIONS)
 def test_no_more_nodes_are_unavailable_than_the_limit_and_those_that_were_before(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions
@@ -93,7 +93,7 @@ def test_no_more_nodes_are_unavailable_than_the_limit_and_those_that_were_before
         assert fleet.unavailable() <= most
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(nodes=fleets(), by=POLICIES, options=OPTIONS)
 def test_a_node_that_was_unschedulable_remains_so_throughout(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions
@@ -106,7 +106,7 @@ def test_a_node_that_was_unschedulable_remains_so_throughout(
         assert before <= {one.name for one in fleet.nodes.values() if one.is_unschedulable}
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(nodes=fleets(is_healthy=True), by=POLICIES, options=OPTIONS)
 def test_a_healthy_fleet_ends_done_and_as_schedulable_as_before(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions
@@ -174,7 +174,7 @@ def any_nodes(draw: st.DrawFn) -> list[UpgradeNode]:
     return [node(f"n{number}", **draw(st.fixed_dictionaries(ANY_NODE))) for number in range(draw(st.integers(0, 6)))]
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(nodes=any_nodes(), by=POLICIES, options=OPTIONS)
 def test_a_node_in_any_state_moves_at_most_one_state_of_the_list(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions
@@ -191,7 +191,7 @@ def test_a_node_in_any_state_moves_at_most_one_state_of_the_list(
     assert decide_pass(nodes, by, options, NOW_S) == done
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(nodes=any_nodes(), by=POLICIES, options=OPTIONS)
 def test_only_nodes_that_are_free_to_start_depend_on_other_nodes(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions
@@ -202,7 +202,7 @@ def test_only_nodes_that_are_free_to_start_depend_on_other_nodes(
             assert tuple(filter(None, [together.get(one.name)])) == decide_pass([one], by, options, NOW_S).decisions
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(nodes=any_nodes(), by=POLICIES, options=OPTIONS)
 def test_the_slots_are_used_as_far_as_nodes_wait(
     nodes: list[UpgradeNode], by: UpgradePolicy, options: UpgradeOptions

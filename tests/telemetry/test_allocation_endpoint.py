@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from shoal.client.refusals import UnauthorizedError
-from shoal.cost.allocations import OTHERS, Sees
+from shoal.cost.allocations import OTHERS, AllocationViewer
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.hourly_prices import HeldGpus, HourlyPrice
 from shoal.cost.prices.price_file import MachinePrice, PriceFile
@@ -45,10 +45,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def viewing(token: str, namespaces: Collection[str]) -> Sees:
+async def viewing(token: str, namespaces: Collection[str]) -> AllocationViewer:
     if token == "wrong":  # noqa: S105 - of a test
         raise UnauthorizedError("Unauthorized")
-    return lambda namespace: namespace == token
+    return AllocationViewer(lambda namespace: namespace == token, lists_nodes=token == "shop")  # noqa: S105 - of a test
 
 
 Asked = Callable[..., Any]
@@ -113,6 +113,17 @@ async def test_with_viewers_a_token_is_needed_and_hides_other_namespaces(folder:
     (first,) = found["data"]
     assert set(first) == {"lab", OTHERS, "__idle__"}
     assert first[OTHERS]["totalCost"] == 50.0
+
+
+async def test_who_may_not_list_nodes_gets_no_name_of_a_node(folder: Path) -> None:
+    by_node = f"allocation?{WINDOW}&includeIdle=1&idleByNode=1"
+    async with served(folder, viewing) as ask:
+        status, found = await ask(by_node, Authorization="Bearer lab")
+        assert (status, found["message"]) == (400, "idleByNode: your account may not list nodes")
+        assert "n1/__idle__" in (await ask(by_node, Authorization="Bearer shop"))[1]["data"][0]
+    async with served(folder, viewing, CostSettings()) as ask:
+        status, found = await ask(f"allocation?{WINDOW}", Authorization="Bearer lab")
+        assert (status, found["message"]) == (400, "--prices: no price of any node is known")
 
 
 async def test_a_window_before_the_history_began_is_said(folder: Path) -> None:

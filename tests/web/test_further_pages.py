@@ -9,13 +9,14 @@ import aiohttp
 import msgspec
 import pytest
 
-from build.dashboard_facts import node, pod
+from build.dashboard_facts import NOW_S, node, pod
 from build.web_histories import KnownAlerts, KnownHistories
 from build.web_sites import KnownReports, StateFacts, served
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Holder, Holding, Machine, Records, Wait
 from shoal.engine.from_api.queues.wait_slo import wait_slo_of
 from shoal.policy.alert_rules import ALERTS as RULES
+from shoal.units.calendar_windows import rfc3339
 from shoal.views.active_alerts import ActiveAlert
 from shoal.views.dashboard.facts import PreemptionFacts, QueueFacts, QuotaFacts, WorkloadFacts
 from shoal.views.queue_diff import Comparison, Fate, Halt, QueueChange
@@ -227,6 +228,15 @@ async def test_each_viewer_sees_the_alerts_of_what_it_may_list() -> None:
     assert "1 alert of what your account may not list" in tenant
     assert [words in team for words in ("mine leaks", "n-0 reports", "gold waits", "secret")] == [True] + [False] * 3
     assert "GPUHighTemperature" in team
+
+
+async def test_the_age_of_an_alert_is_by_the_clock_of_the_cluster() -> None:
+    """Which runs faster than that of the server where the cluster is simulated."""
+    alert = ActiveAlert("GPUXIDError", "firing", {}, since=rfc3339(round((NOW_S - 7200) * 1000)))
+    further = msgspec.structs.replace(sources(), alerts=KnownAlerts(alert))
+    async with served(cluster(), reports(), None, further) as (url, client):
+        found = await text_of(client, f"{url}/alerts", csv="active")
+        assert '"firing","120m"' in found
 
 
 async def test_without_a_source_of_alerts_the_rules_are_shown_and_nothing_is_claimed() -> None:

@@ -104,8 +104,9 @@ def commands_of(page: WebPage) -> set[str]:
 
 @pytest.mark.parametrize("is_document", [False, True])
 async def test_queue_o_wide_prints_the_waits_that_the_page_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], is_document: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_document: bool
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
     facts = cluster()
     page = await Site(facts, KnownReports(), None, WallClock()).page("/queues", {}, "")
     waits, reclaims = page.table("waits"), page.table("reclaims")

@@ -10,6 +10,7 @@ from build.virtual_time import virtual
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.price_file import Budget, MachinePrice, OnPremises, PriceFile
 from shoal.cost.records import DeviceShare, Holder, Holding, Machine
+from shoal.store.history.allocation_reader import AllocationReader
 from shoal.store.history.budget_reader import read_budgets
 from shoal.store.history.history import open_history, read_history
 from shoal.store.history.ledger import Ledger, LedgerChanges
@@ -45,6 +46,15 @@ def test_budgets_are_those_of_the_month_of_the_last_record(tmp_path: Path) -> No
     assert round(red.forecast) == 120 * 30
     assert (lab.subject, lab.state) == ("namespace lab", "kept")
     assert read_budgets(tmp_path, CostSettings(), 0).lines == []
+
+
+def test_an_allocation_has_no_time_that_has_not_come(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    reader, month = AllocationReader(tmp_path, CostSettings(FILE)), {"window": "2026-11"}
+    recorded_ms = START + 24 * HOUR_MS
+    assert reader.read(month, recorded_ms + 60_000).request.window.end_ms == recorded_ms
+    # Where nobody has recorded for a day, that day is unknown.
+    assert reader.read(month, recorded_ms + 24 * HOUR_MS).request.window.end_ms == recorded_ms + 24 * HOUR_MS
 
 
 def test_budgets_do_not_depend_on_another_source_of_samples(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -59,7 +60,7 @@ def user_error(error: msgspec.ValidationError, document: Any, wanted: Any, where
     if match := _CHOICE.fullmatch(message):
         shown = match["got"].strip("'")
         found = _find(document, steps, lambda value: str(value) == shown)
-        choices = ", ".join(str(c) for c in _choices(inspect.type_info(wanted), steps) if c != "")
+        choices = ", ".join(str(c) for c in _choices(_type_info(wanted), steps) if c != "")
         fix = f"supported values are {choices}" if choices else ""
         return UserError(f"unsupported value {excerpt(shown)}", where=_place(where, found, steps), fix=fix)
     found = _find(document, steps, lambda _: True)
@@ -142,6 +143,12 @@ def _is_bad_quantity(value: Any) -> bool:
     except UserError:
         return True
     return False
+
+
+@cache
+def _type_info(wanted: Any) -> inspect.Type:
+    """A file of many objects of one kind can have the same error in each of them."""
+    return inspect.type_info(wanted)
 
 
 def _choices(kind: inspect.Type, steps: list[Step]) -> list[object]:

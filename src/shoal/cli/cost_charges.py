@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from shoal.cli.cost_source import CostFacts
     from shoal.cost.chargeback import ChargePolicy
     from shoal.cost.report import CostReport
-    from shoal.cost.statement import GroupOf
+    from shoal.cost.statement import GroupOf, Period
 
 _CHARGES = ("showback", "request", "usage", "quota", "rate-card")
 _IDLE = ("none", "platform", "even", "weighted")
@@ -73,6 +73,7 @@ class ChargeOptions:
             refunds_preempted=self.refund_preempted,
             rate_card=facts.file.rate_card,
             quota_hours=self._quota_hours(facts, by) if self.charge == "quota" else {},
+            quota_day=1 if self._quotas_since(facts, by) else 0,
         )
 
     def group_of(self, facts: CostFacts, by: str) -> GroupOf:
@@ -84,15 +85,25 @@ class ChargeOptions:
     def notes(self, facts: CostFacts, by: str) -> list[str]:
         from shoal.units.calendar_windows import rfc3339
 
-        if not self._has_recorded_quotas(facts):
+        since = self._quotas_since(facts, by)
+        if not since:
             return []
+        return [f"quotas are recorded since {rfc3339(since)}: only what they left since is charged to their holders"]
+
+    def period(self, facts: CostFacts, by: str) -> Period:
+        """With the moment inside the window, if any, since when quotas are known."""
+        from shoal.cost.statement import Period, whole_period
+
+        since = self._quotas_since(facts, by)
+        return Period(facts.window, (facts.window.start_ms, since)) if since else whole_period(facts.window)
+
+    def _quotas_since(self, facts: CostFacts, by: str) -> int:
+        """0 where they are known of the whole window."""
+        if not self._has_recorded_quotas(facts):
+            return 0
         known = (one.start_ms for one in facts.quotas() if (one.kind == "namespace") == (by == "namespace"))
         since = min(known, default=0)
-        if since <= max(facts.window.start_ms, facts.since_ms):
-            return []
-        return [
-            f"quotas are recorded since {rfc3339(since)}: what is free in the window is divided by what they left since"
-        ]
+        return since if since > max(facts.window.start_ms, facts.since_ms) else 0
 
     def _has_recorded_quotas(self, facts: CostFacts) -> bool:
         return self.charge == "quota" and not facts.file.quotas
@@ -147,7 +158,7 @@ def charged(facts: CostFacts, options: ChargeOptions, by: str) -> CostReport:
 
     records = facts.records()
     group_of = charged_dimension(options.group_of(facts, by))
-    report = cost_report(records, facts.period(by_day=False), group_of, facts.basis(records.machines))
+    report = cost_report(records, options.period(facts, by), group_of, facts.basis(records.machines))
     return msgspec.structs.replace(report, notes=[*report.notes, *options.notes(facts, by)])
 
 

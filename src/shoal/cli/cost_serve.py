@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from shoal.client.http.access import Access
     from shoal.client.port import Api
-    from shoal.cost.allocations import Sees
+    from shoal.cost.allocations import AllocationViewer
     from shoal.cost.cost_settings import CostSettings
     from shoal.store.history.allocation_reader import AllocationReader
     from shoal.telemetry.allocation_endpoint import AllocationSettings
@@ -126,8 +126,11 @@ async def _serve(costs: AllocationReader, address: AllocationSettings, access: A
             await viewers.close()
 
 
-async def _viewing(viewers: TokenViewers, token: str, namespaces: Collection[str]) -> Sees:
-    return (await viewers.viewer(token, namespaces)).sees
+async def _viewing(viewers: TokenViewers, token: str, namespaces: Collection[str]) -> AllocationViewer:
+    from shoal.cost.allocations import AllocationViewer
+
+    found = await viewers.viewer(token, namespaces)
+    return AllocationViewer(found.sees, found.lists_nodes)
 
 
 def _viewers(access: Access) -> TokenViewers:

@@ -81,7 +81,7 @@ class CostSource(PrometheusOptions):
         """Raises UserError for an option that is wrong and where there is no history."""
         from shoal.store.history.history import read_history
         from shoal.store.history.team_budgets import with_team_budgets
-        from shoal.units.calendar_windows import window_of, zone_of
+        from shoal.units.calendar_windows import window_of, without_future, zone_of
 
         check_known(self.weights, WEIGHTS, "mode", Where(path="--weights"))
         check_known(self.mig_by, ("", *MIG_BASES), "measure", Where(path="--mig-by"))
@@ -90,9 +90,9 @@ class CostSource(PrometheusOptions):
         folder = history_folder(cluster_folder(None)) if self.history is None else self.history.expanduser().absolute()
         history = read_history(folder, self.reader())
         file = self._by_measures(with_team_budgets(price_file(self.prices), history.team_budgets.read()))
-        recorded = history.ledger.recorded_ms()
-        now = _now_ms() if recorded is None else recorded
-        window = window_of(self.window, now, zone)
+        recorded, now = history.ledger.recorded_ms(), _now_ms()
+        window = window_of(self.window, now if recorded is None else recorded, zone)
+        window = without_future(window, history.end_ms(now))
         return CostFacts(self, history, zone, window, file)
 
     def _by_measures(self, file: PriceFile) -> PriceFile:
@@ -132,8 +132,11 @@ class CostFacts:
         return with_share_basis(self.recorded(by_day=by_day), self.file)
 
     def recorded(self, *, by_day: bool = False) -> Records:
+        from shoal.cost.share_basis import moments_of_use
+
         days = [start for start, _ in self.days()] if by_day else []
-        return self.history.records(self.window.start_ms, self.window.end_ms, days)
+        moments = moments_of_use(self.file, self.window, days)
+        return self.history.records(self.window.start_ms, self.window.end_ms, moments)
 
     def period(self, *, by_day: bool) -> Period:
         from shoal.cost.statement import Period, whole_period

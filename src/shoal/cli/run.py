@@ -36,7 +36,7 @@ _DONE_LIVE = ("VolumeRestrictions", "VolumeBinding", "VolumeZone", "DynamicResou
 """What a set of manifests does not have, and a cluster has."""
 _USUAL = ("shoal",)
 _CONTROLLERS = ("scheduler", "queues", "jobs", "pods", "gatekeeper", "advisor", "tenants", "volcano", "kai")
-_NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling", "history")
+_NAMED = ("operator", "driver-upgrades", "pod-autoscaling", "node-scaling", "placeholder-pods", "history")
 """Parts that run only if they are named."""
 
 
@@ -295,6 +295,7 @@ def run(
     if chosen:
         own = replace(own, controllers=chosen)
     _check_history(own, options.history)
+    _check_placeholders(own)
     own = _with_lease(own)
     own.check(Where(path="shoal run"))
     if options.metrics_address is not None:
@@ -329,6 +330,13 @@ def run(
             lambda what: typer.echo(f"shoal: {access.where}: {visible(what, keeps_blanks=True)}", err=True),
             None if pages is None else pages.serve,
         )
+
+
+def _check_placeholders(own: RunConfiguration) -> None:
+    """Another autoscaler would provision for the pods and for their placeholders."""
+    if "placeholder-pods" in own.controllers and "scheduler" not in own.controllers:
+        fix = "run both in one process, as in --controllers scheduler,queues,jobs,pods,placeholder-pods"
+        raise UserError("placeholder-pods needs the part scheduler", where=Where(path="--controllers"), fix=fix)
 
 
 def _check_history(own: RunConfiguration, folder: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import UTC, datetime
 
 from shoal.api.decode import Document
@@ -10,8 +10,10 @@ from shoal.api.pod import Pod
 from shoal.api.resources import amounts
 from shoal.api.run_configuration import RunConfiguration
 from shoal.autoscale.disruption.budgets import UNBOUNDED
+from shoal.autoscale.disruption.candidates import DisruptableNode
 from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.gpu_instances import types_for_pool
+from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import PlanningSettings
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput
@@ -132,7 +134,7 @@ def _pool(pool: NodePool, scaling: NodeScaling) -> PoolView:
         weight=pool.weight,
         nodes=len(nodes),
         starting=sum(not node.existing.is_initialized for node in nodes),
-        gpus=sum(amounts(node.existing.node.allocatable()).get(name, 0) for node in nodes for name in _GPUS),
+        gpus=sum(_gpus(node, by_name, scaling.objects.published) for node in nodes),
         usd_per_hour=round(sum(price_per_hour(node, by_name) for node in nodes), 5),
         instance_types=len(usable),
         cheapest=usable[0] if usable else "",
@@ -141,6 +143,14 @@ def _pool(pool: NodePool, scaling: NodeScaling) -> PoolView:
         disruptions_allowed=None if allowed is None or allowed > UNBOUNDED // 2 else allowed,
         fault=_fault(pool, planner),
     )
+
+
+def _gpus(node: DisruptableNode, types: Mapping[str, InstanceType], published: Container[str]) -> int:
+    """Of a node whose GPUs are devices of resource claims, those of its machine."""
+    one = types.get(node.existing.instance_type)
+    is_published = one is not None and node.name in published
+    there = one.capacity if one is not None and is_published else amounts(node.existing.node.allocatable())
+    return sum(there.get(name, 0) for name in _GPUS)
 
 
 def _limits(pool: NodePool, left: Mapping[str, int]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from shoal.units.calendar_windows import HOUR_MS, TimeWindow, day_starts, window_of
+from shoal.units.calendar_windows import HOUR_MS, TimeWindow, day_starts, window_of, without_future
 from shoal.units.durations import WITH_DAYS, DurationError, nanoseconds
 from shoal.units.errors import UserError, Where, excerpt
 
@@ -53,11 +53,14 @@ class AllocationRequest(msgspec.Struct, frozen=True):
     idle_by_node: bool = False
 
 
-def read_request(query: Mapping[str, str], now_ms: int) -> AllocationRequest:
-    """Raises UserError for a parameter that is wrong or missing."""
+def read_request(query: Mapping[str, str], now_ms: int, end_ms: int | None = None) -> AllocationRequest:
+    """`end_ms`: where the future begins, which has no costs. Raises UserError for a wrong or missing parameter."""
     if not query.get("window", "").strip():
         raise UserError("is missing", where=Where(path="window"), fix="write window=7d")
-    window = window_of(query["window"], now_ms, UTC, Where(path="window"))
+    where = Where(path="window")
+    window = window_of(query["window"], now_ms, UTC, where)
+    if end_ms is not None:
+        window = without_future(window, end_ms, where)
     shares = query.get("shareIdle", "")
     shared: IdleShare = "weighted" if shares in ("true", "1", "weighted") else ""
     if shares == "even":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,8 +35,14 @@ _MOST_ALLOCATIONS = 50_000
 _FREE = "\x1e"
 """The group of what no pod held; the name of the node follows."""
 _SEPARATOR = "\x1f"
-Sees = Callable[[str], bool]
-"""Whether the reader may see the pods of a namespace."""
+
+
+class AllocationViewer(NamedTuple):
+    """What the reader of an answer may see."""
+
+    sees: Callable[[str], bool]
+    """Whether it may see the pods of a namespace."""
+    lists_nodes: bool = True
 
 
 class AllocationAnswer(msgspec.Struct, frozen=True):
@@ -47,14 +54,23 @@ _Set = dict[str, AllocationSums]
 
 
 def allocations(
-    records: Records, request: AllocationRequest, basis: PriceBasis, cluster: str, sees: Sees | None = None
+    records: Records,
+    request: AllocationRequest,
+    basis: PriceBasis,
+    cluster: str,
+    viewer: AllocationViewer | None = None,
 ) -> AllocationAnswer:
-    """`sees`: None for a reader that sees all namespaces. Machines without a price are left out, with a note. Raises
-    UserError where no machine has a price, and for a request with too many allocations."""
+    """`viewer`: None for a reader that sees all. Machines without a price are left out, with a note. Raises UserError
+    where no machine has a price, for a request with too many allocations, and for one that the viewer may not make."""
+    names_nodes = viewer is None or viewer.lists_nodes
+    if request.idle_by_node and not names_nodes:
+        raise UserError("your account may not list nodes", where=Where(path="idleByNode"))
     prices = machine_prices(records.machines, basis.file, basis.today, basis.measured_watts)
+    if not names_nodes and prices.unknown and not prices.by_machine:
+        raise UserError("no price of any node is known", where=basis.where)
     prices.check(basis.where)
     bill = billing(records.machines, prices, basis.file, request.window)
-    groups = _Groups(request, cluster, sees)
+    groups = _Groups(request, cluster, viewer)
     records = msgspec.structs.replace(
         records, machines=tuple(one for one in records.machines if one.name in bill.curves)
     )
@@ -77,15 +93,15 @@ def allocations(
         sets, spans = [_accumulated(sets)], [(request.window.start_ms, request.window.end_ms)]
     return AllocationAnswer(
         [_written(one, request, span, cluster) for one, span in zip(sets, spans, strict=True)],
-        [*([note] if (note := missing_note(prices.unknown, names_nodes=sees is None)) else []), *prices.notes],
+        [*([note] if (note := missing_note(prices.unknown, names_nodes=names_nodes)) else []), *prices.notes],
     )
 
 
 class _Groups:
     """The name of each allocation, by the properties of the request."""
 
-    def __init__(self, request: AllocationRequest, cluster: str, sees: Sees | None) -> None:
-        self._request, self._cluster, self._sees = request, cluster, sees
+    def __init__(self, request: AllocationRequest, cluster: str, viewer: AllocationViewer | None) -> None:
+        self._request, self._cluster, self._viewer = request, cluster, viewer
         self._names: dict[tuple[int, str], str] = {}
         self.properties: dict[tuple[int, str], AllocationProperties] = {}
 
@@ -107,7 +123,7 @@ class _Groups:
 
     def _named(self, held: Holding, machine: Machine) -> tuple[str, AllocationProperties]:
         holder = held.holder
-        if self._sees is not None and not self._sees(holder.namespace):
+        if self._viewer is not None and not self._viewer.sees(holder.namespace):
             return OTHERS, AllocationProperties(cluster=self._cluster)
         aggregate = self._request.aggregate
         name = "/".join(_value(held, machine, self._cluster, one) or UNALLOCATED for one in aggregate)

@@ -164,9 +164,8 @@ def _chargeback(at: Values, texts: Mapping[str, str]) -> list[Figure]:
         hours = _number(Input("held", "amount"), found[2])
         used = _number(Input("held", "percent"), found[3])
         amount = hours * at["per-hour"]
-        rows.append(
-            CostRow(found[1], 0, HELD[0], amount, amount, used_amount=amount * used / _HUNDRED, gpu_hours=hours)
-        )
+        of_use = amount * used / _HUNDRED
+        rows.append(CostRow(found[1], 0, HELD[0], amount, amount, used_amount=of_use, gpu_hours=hours))
     billed = charges(rows, ChargePolicy(mode))
     names = {"": "not charged"}
     return [
@@ -256,12 +255,12 @@ def _commitment(at: Values, texts: Mapping[str, str]) -> list[Figure]:
 
 
 def _saved(found: Saving, unit: str) -> list[Figure]:
-    ratio = found.ratio
+    ratio, has_percent = found.ratio, found.before or not found.after
     return [
         Figure("before", found.before, unit),
         Figure("after", found.after, unit),
         Figure("saved", found.amount, unit),
-        Figure("saved", found.percent, "%"),
+        *([Figure("saved", found.percent, "%")] if has_percent else []),
         *([] if ratio is None else [Figure("before / after", ratio, "times")]),
     ]
 

@@ -3,7 +3,8 @@
     showback    as request, and nothing is booked: no discount, no refund
     request     what a group holds, used or not (the default)
     usage       what a group holds times its utilisation; the rest is not charged to it
-    quota       as request, and the holders of quotas pay for what is free, in proportion to the quota that they leave
+    quota       as request, and the holders of quotas pay for free GPUs, so many as the quota that they leave: where it
+                is more than what is free, in proportion to it, and where it is less, the rest is left over
     rate-card   GPU-hours at fixed prices; the difference from the cost is the platform's
 
 What is left over (free capacity, unhealthy devices, overhead, unused commitments, shared costs) is divided by `idle`:
@@ -44,6 +45,8 @@ class ChargePolicy(msgspec.Struct, frozen=True):
     rate_card: tuple[CardRate, ...] = ()
     quota_hours: Mapping[str, Decimal] = {}
     """GPU-hours of quota by group, in the period."""
+    quota_day: int = 0
+    """The first part of the period of which quotas are known."""
 
 
 class Charge(msgspec.Struct, frozen=True, rename="camel"):
@@ -83,16 +86,19 @@ def charges(rows: Iterable[CostRow], policy: ChargePolicy) -> list[Charge]:
     discounts: defaultdict[str, Decimal] = defaultdict(Decimal)
     refunds: defaultdict[str, Decimal] = defaultdict(Decimal)
     hours: defaultdict[str, Decimal] = defaultdict(Decimal)
-    spent = free = Decimal(0)
+    spent, free, free_hours = Decimal(0), Decimal(0), Decimal(0)
     for row in rows:
         group, model, preempted, borrowed, queue = _parts(row.group)
         spent += row.amount
-        free += row.amount if row.kind in _FREE else Decimal(0)
+        if row.kind in _FREE and row.gpu_hours:
+            free += row.amount
+            free_hours += row.gpu_hours
         if row.kind not in HELD:
             continue
         charged = _charged(row, policy, model, queue)
         own[group] += charged
-        hours[group] += row.gpu_hours
+        if row.day >= policy.quota_day:
+            hours[group] += row.gpu_hours
         if policy.refunds_preempted and preempted:
             refunds[group] += charged
         elif borrowed:
@@ -101,7 +107,9 @@ def charges(rows: Iterable[CostRow], policy: ChargePolicy) -> list[Charge]:
     left = spent - sum(own.values(), Decimal(0)) + carried
     shares: dict[str, Decimal] = {}
     if policy.mode == "quota":
-        shares = _divided(free, _unused_quota(hours, policy.quota_hours))
+        unused = _unused_quota(hours, policy.quota_hours)
+        unused_hours = sum(unused.values(), Decimal(0))
+        shares = _divided(free * unused_hours / free_hours if unused_hours < free_hours else free, unused)
         left -= sum(shares.values(), Decimal(0))
     for group, share in _idle(left, own, policy).items():
         shares[group] = shares.get(group, Decimal(0)) + share

@@ -44,6 +44,7 @@ class RecordedPrice(msgspec.Struct, frozen=True, array_like=True):
     from_ms: int
     per_hour: Decimal
     currency: str = "USD"
+    """Empty: from then on the price depends on measured power, and is not recorded."""
     is_listed: bool = False
     """Of the catalogue, and not of a price file."""
 

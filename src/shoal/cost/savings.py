@@ -123,7 +123,9 @@ def commitment_level(load: Sequence[int], committed: Decimal, by_hour: Decimal) 
     in so many hours that paying for all of them is cheaper."""
     hours = len(load)
     nodes = 0
-    while nodes < max(load, default=0) and sum(1 for one in load if one > nodes) * by_hour > hours * committed:
-        nodes += 1
+    for below, level in enumerate(sorted(load)):
+        if (hours - below) * by_hour <= hours * committed:
+            break
+        nodes = level
     above = sum(max(0, one - nodes) for one in load)
     return CommitmentLevel(nodes, nodes * committed * hours + above * by_hour, sum(load) * by_hour)

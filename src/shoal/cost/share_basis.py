@@ -4,7 +4,8 @@
     share_by   replica: as it was recorded; use: what several pods hold of a GPU together is divided by their use
 
 Sharing by use changes nothing of what all of them pay, and nothing where the use of one of them is unknown or none of
-them does anything. A holding whose share changes becomes several, one after the other.
+them does anything. A holding whose share changes becomes several, one after the other. Use is compared hour by hour, so
+that a month is the sum of its days.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import FULL_SHARE, DeviceShare, Holding, Records, Use
+from shoal.units.calendar_windows import HOUR_MS, TimeWindow
 
 _LATEST = 1 << 62
 
@@ -37,6 +39,13 @@ class _Sharer(NamedTuple):
 
 _Times = dict[tuple[int, str], list[tuple[int, int]]]
 """By holding and device: moments, and the share from then on."""
+
+
+def moments_of_use(file: PriceFile, window: TimeWindow, days: Sequence[int] = ()) -> Sequence[int]:
+    """At which moments records of use are divided; at `days` where shares do not depend on use."""
+    if file.share_by != "use":
+        return days
+    return sorted({*range(window.start_ms // HOUR_MS * HOUR_MS, window.end_ms, HOUR_MS), *days})
 
 
 def with_share_basis(records: Records, file: PriceFile) -> Records:

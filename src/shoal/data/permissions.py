@@ -314,7 +314,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         # A pool owns its claims: some clusters guard who may keep an owner from going.
         "update nodepools/finalizers @karpenter.sh",
         # Capacity that is requested before there are pods.
-        f"{READ} podtemplates",
+        f"{READ} podtemplates,resourcequotas",
         f"{READ},patch provisioningrequests @autoscaling.x-k8s.io",
         f"{READ} capacitybuffers @autoscaling.x-k8s.io",
         "get,patch capacitybuffers/status,provisioningrequests/status @autoscaling.x-k8s.io",
@@ -324,6 +324,12 @@ PARTS: dict[str, tuple[str, ...]] = {
         "create pods/eviction",
         "delete pods",
         # Node scaling is left to these while they run.
+        *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
+    ),
+    "placeholder-pods": (
+        *FACTS,
+        f"{READ} nodeclaims,nodepools @karpenter.sh",
+        # Nodes are requested while one of these runs.
         *_running("cluster-autoscaler,karpenter-leader-election", "cluster-autoscaler,karpenter"),
     ),
     "history": (
@@ -339,7 +345,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 DRIVER_UPGRADES, HISTORY = "driver-upgrades", "history"
 POD_AUTOSCALING = "pod-autoscaling"
 NODE_SCALING = "node-scaling"
-NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
+NAMED = ("operator", DRIVER_UPGRADES, POD_AUTOSCALING, NODE_SCALING, "placeholder-pods", HISTORY)
 """The parts that run only if they are named."""
 BY_DEFAULT = tuple(name for name in PARTS if name not in NAMED)
 
@@ -389,6 +395,8 @@ CONFIG_MAPS_BESIDE_LEASE: dict[str, tuple[str, ...]] = {"history": ("shoal-budge
 IN_NAMESPACE: dict[str, tuple[str, ...]] = {
     "gatekeeper": ("create secrets", "get,update secrets =shoal-webhook-papers", "get services =shoal-webhook"),
     "pod-autoscaling": ("get services =shoal-metrics-apis",),
+    # Pods that no scheduler places.
+    "placeholder-pods": ("create,delete pods", "patch pods/status"),
     "operator": (
         f"create,delete,{READ},patch,update configmaps,serviceaccounts,services",
         f"create,delete,{READ},patch,update daemonsets @apps",

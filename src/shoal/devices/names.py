@@ -30,6 +30,9 @@ OWN_DEVICES = "shoal.dev/devices"
 OWN_TOPOLOGY = "shoal.dev/topology"
 OWN_MIG_LAYOUT = "shoal.dev/mig-layout"
 OWN_MIG_DEVICES = "shoal.dev/mig-devices"
+OWN_DRA = "shoal.dev/dra"
+"""Of nodes and NodePools: whether GPUs are devices of resource claims instead of resources of a device plugin: `true`,
+`dynamic-mig` where MIG instances are created for claims, or `false`."""
 OWN_MIG_WANTED = "mig.shoal.dev/"
 """Before the uid of a pod: the MIG instances that the node has to create for it."""
 

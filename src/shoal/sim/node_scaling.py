@@ -21,6 +21,7 @@ from shoal.autoscale.nodes.bookings import on_present_nodes, with_bookings
 from shoal.autoscale.nodes.catalog import node_of_type
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.plan import NewNode, NodePlan, PodRefusal
+from shoal.autoscale.nodes.planned_devices import row_name
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
@@ -57,7 +58,7 @@ def decided_scaling(
     if isinstance(last, QueueRecord):
         scaling.workloads_held = len(last.waiting)
     if given.pods or held:
-        scaling.plan = _confirmed(NodePlanner(given).plan(), scaling.objects, rounds, given.gangs, kept.owners)
+        scaling.plan = _confirmed(NodePlanner(given).plan(), scaling.objects, rounds, given, kept.owners)
     room = _with_capacity(scaling, given, kept)
     # Nodes are not removed while others are provisioned: the next decision would provision them again.
     if options.removes and not scaling.plan.new_nodes and not freed.is_holding:
@@ -105,15 +106,19 @@ def _with_capacity(scaling: NodeScaling, given: PlanningInput, kept: KeptCapacit
 
 
 def _confirmed(
-    plan: NodePlan, objects: ScalingObjects, rounds: Rounds, gangs: Mapping[str, str], imagined: Container[str]
+    plan: NodePlan, objects: ScalingObjects, rounds: Rounds, given: PlanningInput, imagined: Container[str]
 ) -> NodePlan:
     """The plan, without nodes on which the scheduler would place nothing.
 
     The scheduler does not place a gang some of whose pods are not created yet; these gangs are taken as planned, and
     so are `imagined` pods, for which capacity is only kept.
     """
+    gangs = given.gangs
     pools = {pool.name: pool for pool in objects.pools}
     names = {f"{node.pool}-planned-{number}": node for number, node in enumerate(plan.new_nodes)}
+    rows = {name: row_name(node.pool, node.launch.name) for name, node in names.items()}
+    for event in given.devices.of_planned(rows):
+        rounds.apply(event)
     for name, node in names.items():
         rounds.apply(NodeSeen(replace(node_facts_of(_as_node(name, node, pools[node.pool])), rank=None)))
     if not names:

@@ -12,6 +12,7 @@ from typing import Any
 
 from shoal.api.meta import DEFAULT_NAMESPACE
 from shoal.api.pod import Pod
+from shoal.api.resource_quotas import ResourceQuota
 from shoal.autoscale.capacity_buffers.buffer import buffer_of, buffer_pods, gpus_of
 from shoal.autoscale.capacity_buffers.forecast_text import FORECAST
 from shoal.autoscale.nodes.planning_input import pod_key
@@ -19,6 +20,8 @@ from shoal.autoscale.provisioning_requests.demand import Demand, demand_of
 from shoal.autoscale.provisioning_requests.pods import requested_pods
 from shoal.autoscale.provisioning_requests.request import ProvisioningRequest, request_of
 from shoal.store.inventory import Inventory
+from shoal.store.manifest_admission import plain
+from shoal.store.quota_room import QuotaRoom
 from shoal.units.errors import UserError
 
 Raw = Mapping[str, Any]
@@ -39,6 +42,8 @@ def kept_capacity(inventory: Inventory, now: datetime) -> KeptCapacity:
     """Of the objects of a cluster at this time."""
     templates = _Templates(inventory)
     present = [each.value for each in inventory.of(Pod)]
+    quotas = QuotaRoom((plain(each.value) for each in inventory.of(ResourceQuota)), lambda: present)
+    buffers: list[tuple[str, tuple[Pod, ...]]] = []
     faults: list[str] = []
     requests: list[ProvisioningRequest] = []
     buffered: list[Pod] = []
@@ -57,12 +62,18 @@ def kept_capacity(inventory: Inventory, now: datetime) -> KeptCapacity:
                 buffer = buffer_of(value.raw)
                 gpus = _gpus_in(buffer.namespace, present) if FORECAST in buffer.annotations else 0.0
                 pods = buffer_pods(buffer, templates.one(buffer.namespace, buffer.template), now, gpus)
-                owners |= {pod_key(pod): buffer.where.obj for pod in pods}
-                buffered += pods
+                buffers.append((buffer.where.obj, pods))
         except UserError as error:
             faults.append(f"{error}.")
     requests.sort(key=lambda each: (each.created_s, each.key))
     demand = demand_of(requests, lambda each: requested_pods(each, templates.of(each)), present, lambda _: True)
+    demand = demand.within(quotas.refusal)
+    for owner, pods in sorted(buffers):
+        count, limited = quotas.take(pods)
+        if limited:
+            faults.append(f"{owner}: room is kept for {count} of {len(pods)} pods: {limited}.")
+        owners |= {pod_key(pod): owner for pod in pods[:count]}
+        buffered += pods[:count]
     return KeptCapacity(demand, tuple(buffered), owners, tuple(faults))
 
 

@@ -53,13 +53,13 @@ _HELP_RAISE = "End what uses the quota, or raise it."
 class ManifestAdmission:
     def __init__(self, inventory: Inventory, priorities: Priorities) -> None:
         self._priorities = priorities
-        self._quotas = _by_namespace(TrackedQuota(_plain(each.value)) for each in inventory.of(ResourceQuota))
+        self._quotas = _by_namespace(TrackedQuota(plain(each.value)) for each in inventory.of(ResourceQuota))
         self._uncounted = [quota for quotas in self._quotas.values() for quota in quotas if quota.said is None]
         self._ranges: dict[str, list[Obj]] = {}
         for each in sorted(inventory.of(LimitRange), key=lambda one: one.value.metadata.name):
-            plain = _plain(each.value)
-            complete(plain)
-            self._ranges.setdefault(each.value.metadata.namespace, []).append(plain)
+            limits = plain(each.value)
+            complete(limits)
+            self._ranges.setdefault(each.value.metadata.namespace, []).append(limits)
         self._refused_controllers = self._controllers(inventory)
         self._owners = _owners_of_replica_sets(inventory)
         self.refused: dict[str, HeldPod] = {}
@@ -188,14 +188,15 @@ def _age(pod: Pod) -> tuple[bool, float]:
     return created is None, 0.0 if created is None else created.timestamp()
 
 
-def _plain(value: ApiStruct) -> Obj:
+def plain(value: ApiStruct) -> Obj:
+    """As the API writes it."""
     found: Obj = msgspec.json.decode(to_json(value))
     return found
 
 
 def creation_of(pod: Pod) -> Obj:
     """The pod as it comes to admission: what a container does not request, it requests as much as its limit."""
-    obj = {"metadata": {}, "spec": {}, **_plain(pod)}
+    obj = {"metadata": {}, "spec": {}, **plain(pod)}
     for field in ("containers", "initContainers"):
         for container in obj["spec"].get(field) or ():
             resources = container.get("resources") or {}

@@ -25,6 +25,7 @@ from shoal.api.node_affinity import NodeAffinity
 from shoal.api.node_resource_topology import NodeResourceTopology
 from shoal.api.pod import Pod
 from shoal.api.slices import ResourceSlice
+from shoal.api.stated_capacity import on_stated_capacity
 from shoal.api.topology import KaiTopology, KueueTopology
 from shoal.api.workloads import DaemonSet
 from shoal.data.gpus import PRODUCT_LABEL
@@ -237,6 +238,7 @@ class _ManifestReader:
         try:
             asking = self._dra.stripped.get(pod.metadata.key, pod)
             claims = self._dra.refs.get(pod.metadata.key, ())
+            asking = on_stated_capacity(asking, self._priorities.capacity)
             ask = ask_of_pod(asking, self._added.get(spec.scheduler_name), claims)
         except UserError as error:
             raise member.placed.reported(error) from error

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from shoal.api.node import Node
 from shoal.api.pod import Pod
+from shoal.api.stated_capacity import with_stated_capacity
 from shoal.autoscale.disruption.candidates import DisruptableNode, offering_of
 from shoal.autoscale.disruption.decision import DisruptionDecision, DisruptionMethod
 from shoal.autoscale.disruption.lost_work import LostWork
@@ -25,7 +26,6 @@ from shoal.autoscale.nodes.interruption_risk import RESTART_S, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.autoscale.nodes.stated_capacity import with_stated_capacity
 from shoal.engine.cluster import Cluster
 from shoal.store.inventory import Inventory
 from shoal.store.node_scaling import (
@@ -36,6 +36,7 @@ from shoal.store.node_scaling import (
     scaling_objects,
     zones_of,
 )
+from shoal.store.planned_devices import KnownDevices, planned_devices
 
 METHODS: tuple[DisruptionMethod, ...] = ("expiry", "emptiness", "drift", "multi", "single")
 """The order in which nodes to remove are searched for; the first search that finds some ends it."""
@@ -80,6 +81,8 @@ class ScalingOptions:
     """Nodes that are not removed: pods that wait will be placed on them."""
     freeing: FreeingPolicy = field(default_factory=FreeingPolicy)
     """What comes before provisioning."""
+    devices: KnownDevices = field(default_factory=KnownDevices)
+    """Of the last planning, where there was one."""
 
 
 def undecided_scaling(
@@ -96,7 +99,14 @@ def undecided_scaling(
     classes = capacity_of_classes(inventory)
     waiting = {key: with_stated_capacity(pod, classes) for key, pod in waiting.items()}
     nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
+    devices, stripped = planned_devices(
+        inventory, objects.pools, types, [node.existing for node in nodes], list(waiting.values()), options.devices
+    )
+    if stripped:
+        waiting = {key: stripped.get(key, pod) for key, pod in waiting.items()}
+        nodes = tuple(_with_pods(node, stripped) for node in nodes)
     given, unplanned = _planning_input(objects, types, nodes, cluster, waiting, held, options.settings)
+    given = replace(given, devices=devices)
     return NodeScaling(objects, types, nodes, unplanned=unplanned), given
 
 
@@ -120,6 +130,11 @@ def _nodes(
     nodes = [reader.node(each.value, on_node.get(each.value.metadata.name, ())) for each in inventory.of(Node)]
     registered = frozenset(each.value.spec.provider_id for each in inventory.of(Node))
     return (*nodes, *reader.ordered(registered))
+
+
+def _with_pods(node: DisruptableNode, changed: Mapping[str, Pod]) -> DisruptableNode:
+    pods = tuple(changed.get(pod.metadata.key, pod) for pod in node.existing.pods)
+    return replace(node, existing=replace(node.existing, pods=pods))
 
 
 def _planning_input(
@@ -177,7 +192,7 @@ def _lost_work(cluster: Cluster, now_s: float) -> LostWork:
         {
             key: allocation.who.lost_s(now_s) + RESTART_S
             for key, allocation in cluster.pods.items()
-            if allocation.ask.devices is not None and allocation.who.since_s
+            if allocation.ask.asks_devices and allocation.who.since_s
         }
     )
 

@@ -18,6 +18,7 @@ from shoal.api.meta import DEFAULT_NAMESPACE, Namespace
 from shoal.api.node import Node
 from shoal.api.pod import Pod
 from shoal.api.resources import amounts
+from shoal.api.stated_capacity import StatedCapacity, stated_by_classes
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.disruption.candidates import DisruptableNode
 from shoal.autoscale.disruption.protection import DisruptionLimit
@@ -27,12 +28,12 @@ from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pool_reading import duration_s, pool_of
 from shoal.autoscale.nodes.pools import NodePool
-from shoal.autoscale.nodes.stated_capacity import StatedCapacity, stated_capacity
 from shoal.autoscale.nodes.volumes import Volumes
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, POOL_LABEL, ZONE_LABEL
 from shoal.autoscale.requirements.requirement_set import requirements_of_labels
 from shoal.engine.from_api import budget_facts_of
 from shoal.store.inventory import Inventory
+from shoal.store.planned_devices import published_nodes, with_claim_labels
 from shoal.units.errors import UserError, Where
 
 GROUP: Final = "karpenter.sh"
@@ -60,6 +61,8 @@ class ScalingObjects:
     daemon_sets: tuple[DaemonSet, ...]
     volumes: Volumes
     namespace_labels: Mapping[str, Mapping[str, str]]
+    published: frozenset[str] = frozenset()
+    """Nodes whose GPUs are published as devices of resource claims."""
     warnings: list[str] = field(default_factory=list)
     errors: list[UserError] = field(default_factory=list)
 
@@ -84,12 +87,13 @@ def scaling_objects(inventory: Inventory) -> ScalingObjects:
     claims = [value.raw for value, _ in raw if _group(value) == GROUP and value.kind == _CLAIM]
     by_node = {name: claim for claim in claims if (name := (claim.get("status") or {}).get("nodeName"))}
     return ScalingObjects(
-        pools=tuple(pools),
+        pools=with_claim_labels(pools, inventory),
         claims=by_node,
         unregistered=[claim for claim in claims if not (claim.get("status") or {}).get("nodeName")],
         daemon_sets=tuple(each.value for each in inventory.of(DaemonSet)),
         volumes=Volumes(*(_raw(raw, kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass"))),
         namespace_labels={each.value.metadata.name: each.value.labels() for each in inventory.of(Namespace)},
+        published=published_nodes(inventory),
         warnings=warnings,
         errors=errors,
     )
@@ -111,8 +115,7 @@ def zones_of(inventory: Inventory) -> tuple[str, ...]:
 
 def capacity_of_classes(inventory: Inventory) -> dict[str, StatedCapacity]:
     """The capacity types that PriorityClasses state for their pods, by the names of the classes."""
-    classes = [each.value.metadata for each in inventory.of(PriorityClass)]
-    return {meta.name: stated for meta in classes if (stated := stated_capacity(meta)) is not None}
+    return stated_by_classes(each.value for each in inventory.of(PriorityClass))
 
 
 def limits_of(inventory: Inventory, pods: Sequence[Pod]) -> tuple[DisruptionLimit, ...]:
@@ -208,6 +211,8 @@ class ScalingNodes:
     def _has_devices(self, node: Node) -> bool:
         """Whether GPUs are advertised where the node has some by its type or its labels."""
         labels = node.metadata.labels
+        if node.metadata.name in self._objects.published:
+            return True
         instance = self._types.get(labels.get(POOL_LABEL, ""), {}).get(labels.get(INSTANCE_TYPE_LABEL, ""))
         promised = [name for name in (instance.capacity if instance is not None else ()) if "/" in name]
         if not promised and not any(label in labels for label in _GPU_LABELS):

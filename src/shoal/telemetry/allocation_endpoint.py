@@ -19,7 +19,7 @@ from aiohttp import web
 
 from shoal.client.connection_timeouts import TimedServer, Timeouts
 from shoal.client.refusals import UnauthorizedError
-from shoal.cost.allocations import Sees
+from shoal.cost.allocations import AllocationViewer
 from shoal.units.errors import ShoalError, UserError, one_line
 from shoal.units.listening import LOOPBACK_HOSTS
 
@@ -37,14 +37,14 @@ class ReadWindow(Protocol):
 
     def namespaces(self) -> set[str]: ...
 
-    def answer(self, sees: Sees | None) -> bytes: ...
+    def answer(self, viewer: AllocationViewer | None) -> bytes: ...
 
 
 class Reader(Protocol):
     def read(self, query: Mapping[str, str], now_ms: int) -> ReadWindow: ...
 
 
-Viewing = Callable[[str, Collection[str]], Awaitable[Sees]]
+Viewing = Callable[[str, Collection[str]], Awaitable[AllocationViewer]]
 """What the owner of a token may see of these namespaces. Raises UnauthorizedError for a token that the cluster
 rejects."""
 
@@ -129,8 +129,8 @@ class AllocationEndpoint:
             # Before anything is read: a token that the cluster rejects costs nothing.
             await self._viewing(token, ())
         found = await asyncio.to_thread(self._reader.read, dict(request.query), round(self._seconds() * 1000))
-        sees = None if self._viewing is None else await self._viewing(token, found.namespaces())
-        body = await asyncio.to_thread(found.answer, sees)
+        viewer = None if self._viewing is None else await self._viewing(token, found.namespaces())
+        body = await asyncio.to_thread(found.answer, viewer)
         response = web.Response(body=body, content_type="application/json", headers=_HEADERS)
         if len(body) > _COMPRESSED_BYTES:
             response.enable_compression()

@@ -59,6 +59,14 @@ def window_of(text: str, now_ms: int, zone: tzinfo, where: Where | None = None) 
     return found
 
 
+def without_future(window: TimeWindow, now_ms: int, where: Where | None = None) -> TimeWindow:
+    """Raises UserError for a window that has not begun."""
+    if window.start_ms >= now_ms:
+        place = where or Where(path="--window")
+        raise UserError(f"begins at {rfc3339(window.start_ms)}, which is in the future", where=place, fix=_FIX)
+    return TimeWindow(window.start_ms, min(window.end_ms, now_ms))
+
+
 def day_starts(window: TimeWindow, zone: tzinfo) -> list[tuple[int, date]]:
     """The days that the window touches, each with the later of its midnight and the begin of the window."""
     day = _moment(window.start_ms, zone).date()

@@ -105,7 +105,9 @@ class BugError(ShoalError):
 
 def one_line(text: str) -> str:
     """Input can hold newlines and control characters; a message quoting it is still one printable line."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(text.split())
 
 
 def excerpt(text: str) -> str:

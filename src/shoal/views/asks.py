@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.api.requirement import Requirement
+from shoal.api.stated_capacity import is_by_cloud_label
 from shoal.data.mig import RESOURCE_PREFIX
 from shoal.engine.asks import Ask
 from shoal.engine.device_demand import (
@@ -35,8 +36,11 @@ def condition_words(ask: Ask) -> list[str]:
     """Conditions on the node, one each."""
     found = [_requirement(each) for each in ask.nodes.always]
     if ask.nodes.terms is not None:
-        terms = [" and ".join(map(_requirement, (*t.match_expressions, *t.match_fields))) for t in ask.nodes.terms]
-        found.append(" or ".join(term for term in terms if term) or "an empty list of terms, which no node meets")
+        own = [term for term in ask.nodes.terms if not is_by_cloud_label(term)]
+        terms = [" and ".join(map(_requirement, (*t.match_expressions, *t.match_fields))) for t in own]
+        by_cloud = " (or by the label of its cloud)" if len(own) < len(ask.nodes.terms) else ""
+        words = " or ".join(term for term in terms if term) or "an empty list of terms, which no node meets"
+        found.append(f"{words}{by_cloud}")
     if ask.host_ports:
         found.append(f"host port {', '.join(str(port.port) for port in ask.host_ports)} free")
     return found

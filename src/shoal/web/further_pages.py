@@ -73,7 +73,9 @@ class FurtherPages:
             case "alerts":
                 answer = AlertsAnswer() if self._sources.alerts is None else await self._sources.alerts.active()
                 namespaces = {one.namespace for one in answer.alerts} - {""}
-                return self._alerts.page(answer, await viewing.viewer(namespaces), clock.seconds())
+                # The time of the cluster, which may be a simulated one.
+                now_s = (await viewing.facts()).now_s
+                return self._alerts.page(answer, await viewing.viewer(namespaces), now_s)
             case "what-if":
                 return await self._what_if_page(viewing)
         return None

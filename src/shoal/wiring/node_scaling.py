@@ -13,10 +13,11 @@ from shoal.cloud.ec2_settings import Ec2Settings, ec2_client, sqs_client
 from shoal.cloud.external_grpc_settings import ExternalGrpcSettings
 from shoal.cloud.port import Cloud
 from shoal.controllers.node_scaling.controller import NodeScalingController
+from shoal.controllers.node_scaling.placeholder_pods import PlaceholderPods
 from shoal.embedded.cloud.simulated_cloud import SimulatedCloud
 from shoal.wiring.process import client_for
 from shoal.wiring.process_tasks import ProcessTasks
-from shoal.wiring.run_choice import NODE_SCALING, RunChoice
+from shoal.wiring.run_choice import NODE_SCALING, PLACEHOLDER_PODS, RunChoice
 from shoal.wiring.telemetry import Telemetry
 
 _DEFAULT_SCHEDULER = "default-scheduler"
@@ -28,12 +29,21 @@ def start_node_scaling(
     cloud = _cloud(tasks, context, choice)
     # The pods of kube-scheduler get nodes too, where it is the scheduler of the cluster.
     schedulers = frozenset({*choice.scheduler_names, _DEFAULT_SCHEDULER})
-    others = [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]
     freeing = FreeingPolicy.of(choice.own, choice.scheduler_names)
-    controller = NodeScalingController(context, served, cloud, schedulers, others, freeing)
+    controller = NodeScalingController(context, served, cloud, schedulers, _others(context), freeing)
     if telemetry is not None:
         telemetry.follow_node_scaling(lambda: controller.figures, controller.observer)
     tasks.start(NODE_SCALING, controller.run)
+
+
+def start_placeholder_pods(tasks: ProcessTasks, context: Context, served: Served, choice: RunChoice) -> None:
+    schedulers = frozenset(choice.scheduler_names)
+    controller = PlaceholderPods(context, served, schedulers, _others(context), choice.operator.namespace)
+    tasks.start(PLACEHOLDER_PODS, controller.run)
+
+
+def _others(context: Context) -> list[Presence]:
+    return [Presence(context, sign) for sign in (*KARPENTER, CLUSTER_AUTOSCALER)]
 
 
 def _cloud(tasks: ProcessTasks, context: Context, choice: RunChoice) -> Cloud:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SCHEDULER, QUEUES, VOLCANO, KAI, OPERATOR = "scheduler", "queues", "volcano", "kai", "operator"
 POD_AUTOSCALING, NODE_SCALING = "pod-autoscaling", "node-scaling"
+PLACEHOLDER_PODS = "placeholder-pods"
 HISTORY = "history"
 """Records devices alone; every other choice of parts records too if a folder is named."""
 SCHEDULER_OF = {VOLCANO: "volcano", KAI: "kai-scheduler"}

@@ -37,7 +37,7 @@ def new_scheduling_loop(
 
     scheduling = SchedulingLoop(context.clock, make_cluster, placement, settings)
     if settings.places:
-        scheduling.executors = (_executors(scheduling, context, *parts[0], rolled_back),)
+        scheduling.executors = (_executors(scheduling, context, *parts[0], rolled_back, settings.waiting_reason),)
     return scheduling
 
 
@@ -47,9 +47,11 @@ def _executors(
     devices: WatchedDevices,
     volumes: WatchedVolumes,
     rolled_back: Callable[[], None],
+    waiting_reason: str,
 ) -> PlanExecutor:
     # Imported here: a process that decides only about queues saves the memory of the writer.
     from shoal.controllers.bind_preparation.writer import Writer
     from shoal.controllers.scheduler.executor import SchedulerExecutor
 
-    return SchedulerExecutor(context, scheduling, scheduling.watched, Writer(context, devices, volumes), rolled_back)
+    writer = Writer(context, devices, volumes)
+    return SchedulerExecutor(context, scheduling, scheduling.watched, writer, rolled_back, waiting_reason)

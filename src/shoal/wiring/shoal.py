@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from time import thread_time
 
+from shoal.autoscale.placeholders.placeholder import WAITS_FOR_NODES
 from shoal.client import presence
 from shoal.client.clock import WallClock
 from shoal.client.context import Context
@@ -31,6 +32,7 @@ from shoal.wiring.run_choice import (
     KAI,
     NODE_SCALING,
     OPERATOR,
+    PLACEHOLDER_PODS,
     POD_AUTOSCALING,
     QUEUES,
     SCHEDULER,
@@ -48,8 +50,9 @@ _AGAIN_S = 30.0
 BESIDE = ("jobs", "pods", "gatekeeper", "advisor", "tenants")
 """The controllers beside the scheduling loop, by the names of `--controllers`."""
 _UPGRADES = "driver-upgrades"
-NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING, HISTORY)
+NAMED = (OPERATOR, _UPGRADES, POD_AUTOSCALING, NODE_SCALING, PLACEHOLDER_PODS, HISTORY)
 """Controllers that run only if `--controllers` names them."""
+_UNSCHEDULABLE = "Unschedulable"
 _KUBERNETES = "default-scheduler"
 """Under this name, replicas are spread as kube-scheduler does."""
 PARTS = (SCHEDULER, QUEUES, *BESIDE, VOLCANO, KAI)
@@ -138,6 +141,10 @@ def _start_named(
         from shoal.wiring.node_scaling import start_node_scaling
 
         start_node_scaling(tasks, context_of(NODE_SCALING), served, choice, telemetry)
+    if PLACEHOLDER_PODS in choice.controllers:
+        from shoal.wiring.node_scaling import start_placeholder_pods
+
+        start_placeholder_pods(tasks, context_of(PLACEHOLDER_PODS), served, choice)
 
 
 def load_parts(parts: Collection[str]) -> None:
@@ -213,6 +220,7 @@ def _scheduling(
         stopwatch=stopwatch,
         places=SCHEDULER in choice.controllers,
         again_s=_AGAIN_S if choice.is_timed else None,
+        waiting_reason=WAITS_FOR_NODES if PLACEHOLDER_PODS in choice.controllers else _UNSCHEDULABLE,
     )
     place = partial(_placement, choice)
     if telemetry is None:

@@ -10,9 +10,15 @@ from msgspec.structs import replace
 from build.pool_worlds import machine, pod, pool, world
 from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod
+from shoal.api.stated_capacity import (
+    FALLBACK,
+    StatedCapacity,
+    on_stated_capacity,
+    stated_capacity,
+    with_stated_capacity,
+)
 from shoal.autoscale.nodes.instance_types import Offering
 from shoal.autoscale.nodes.planner import plan_nodes
-from shoal.autoscale.nodes.stated_capacity import FALLBACK, StatedCapacity, stated_capacity, with_stated_capacity
 from shoal.autoscale.requirements.labels import CAPACITY_TYPE_LABEL as KEY
 
 _BOTH = replace(machine("m", 8, price=8), offerings=(Offering("a", "on-demand", 8.0), Offering("a", "spot", 3.0)))
@@ -62,3 +68,44 @@ def test_several_types_are_separated_by_commas() -> None:
     assert stated_capacity(ObjectMeta(name="x", annotations={KEY: "reserved, on-demand"})) == StatedCapacity(
         ("on-demand", "reserved")
     )
+
+
+_EKS, _GKE, _AKS = (
+    "eks.amazonaws.com/capacityType",
+    "cloud.google.com/gke-spot",
+    "kubernetes.azure.com/scalesetpriority",
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ({KEY: "spot"}, "spot"),
+        ({KEY: "on-demand", _EKS: "SPOT"}, "on-demand"),
+        ({KEY: "reserved"}, "reserved"),
+        ({_EKS: "SPOT"}, "spot"),
+        ({_EKS: "ON_DEMAND"}, "on-demand"),
+        ({_EKS: "CAPACITY_BLOCK"}, "reserved"),
+        ({_GKE: "true"}, "spot"),
+        ({_AKS: "spot"}, "spot"),
+        ({_AKS: "regular"}, "on-demand"),
+        ({}, "on-demand"),
+    ],
+)
+def test_the_scheduler_reads_the_capacity_type_of_a_node_from_the_label_of_its_cloud(
+    labels: dict[str, str], kind: str
+) -> None:
+    for stated in ("spot", "on-demand", "reserved", "spot,reserved"):
+        rule = on_stated_capacity(pod("p", "1", annotations={KEY: stated}), {}).spec.node_rule()
+        assert rule.matches("n", labels) == (kind in stated.split(",")), stated
+
+
+def test_the_affinity_of_the_pod_holds_beside_it_and_a_term_without_conditions_matches_nothing() -> None:
+    zone = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    for terms, matches in (([zone], True), ([{}], False), ([{}, zone], True)):
+        required: dict[str, Any] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        given = pod("p", "1", annotations={KEY: "spot"}, affinity={"nodeAffinity": required})
+        rule = on_stated_capacity(given, {}).spec.node_rule()
+        assert rule.matches("n", {"zone": "a", KEY: "spot"}) is matches
+        assert not rule.matches("n", {"zone": "a", KEY: "on-demand"})
+        assert not rule.matches("n", {"zone": "b", KEY: "spot"})

@@ -9,9 +9,9 @@ from build.scaled_clusters import GPU, ScaledCluster, scaled_cluster
 from build.virtual_time import virtual
 from shoal.autoscale.capacity_buffers.forecast_text import forecast_text
 from shoal.autoscale.demand.forecast import HOURS, DemandForecast, ForecastError
-from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS
+from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS, PROVISIONING_REQUESTS
 from shoal.client.item import Obj
-from shoal.client.kind import POD_TEMPLATES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES
+from shoal.client.kind import POD_TEMPLATES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, RESOURCE_SLICES
 
 _GROUPS = ("karpenter.sh", "scheduling.x-k8s.io", "autoscaling.x-k8s.io")
 
@@ -165,3 +165,34 @@ async def test_the_room_of_a_buffer_whose_template_is_deleted_is_given_back(tmp_
         }
         assert "PodTemplate server not found" in found["Provisioning"][1]
         assert (await world.cluster.get(CAPACITY_BUFFERS, "ready"))["status"]["replicas"] == 0
+
+
+@virtual
+async def test_the_quota_of_a_namespace_limits_its_buffers_and_requests(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path, groups=_GROUPS) as world:
+        await world.add_pool()
+        hard = {f"requests.{GPU}": "16"}
+        await world.cluster.create(RESOURCE_QUOTAS, {"metadata": {"name": "team"}, "spec": {"hard": hard}})
+        await world.pod("solo", 8)
+        await _buffer(world, replicas=3)
+        await world.until_running("solo", 1, within_s=120)
+        status = (await world.cluster.get(CAPACITY_BUFFERS, "ready"))["status"]
+        assert status["replicas"] == 1
+        assert len(await world.instances()) == 2
+        said = (await _conditions(world))["LimitedByQuotas"]
+        assert said[0] == "True"
+        assert "room is kept for 1 of 3 pods: exceeded quota: team" in said[1]
+        assert any(each["reason"] == "LimitedByQuotas" for each in await world.cluster.events("ready"))
+
+        sets = [{"podTemplateRef": {"name": "server"}, "count": 2}]
+        spec: Obj = {"provisioningClassName": "best-effort-atomic-scale-up.autoscaling.x-k8s.io", "podSets": sets}
+        await world.cluster.create(PROVISIONING_REQUESTS, {"metadata": {"name": "train"}, "spec": spec})
+        await world.cluster.pass_time(20)
+        found = (await world.cluster.get(PROVISIONING_REQUESTS, "train"))["status"]["conditions"][-1]
+        assert (found["type"], found["status"]) == ("Provisioned", "False")
+        assert "exceeded quota: team" in found["message"]
+        assert len(await world.instances()) == 2
+        await world.cluster.patch(RESOURCE_QUOTAS, "team", {"spec": {"hard": {f"requests.{GPU}": "64"}}})
+        await world.cluster.pass_time(120)
+        assert (await _conditions(world))["LimitedByQuotas"][0] == "False"
+        assert len(await world.instances()) == 6

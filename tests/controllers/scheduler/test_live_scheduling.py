@@ -10,7 +10,7 @@ from build.live_schedulers import add_node, condition, is_bound, places, pod, st
 from build.small_clusters import SmallCluster, small_cluster
 from build.virtual_time import virtual
 from shoal.client.item import Obj
-from shoal.client.kind import NODES, PODS, Kind
+from shoal.client.kind import NODES, PODS, PRIORITY_CLASSES, Kind
 from shoal.client.port import Deletion
 from shoal.client.refusals import BusyError, ForbiddenError
 from shoal.client.write_through import WriteThroughApi
@@ -263,3 +263,25 @@ async def test_two_schedulers_on_one_cluster_count_each_others_pods(tmp_path: Pa
         assert laws.broken == []
         assert ended > 20
         await laws.end()
+
+
+@virtual
+async def test_the_capacity_type_that_a_pod_or_its_class_states_is_kept(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        stated = {"karpenter.sh/capacity-type": "on-demand"}
+        await add_node(cluster, "spot", gpus=8, labels={"karpenter.sh/capacity-type": "spot"})
+        await cluster.create(PRIORITY_CLASSES, {"metadata": {"name": "production"}, "value": 10})
+        start_scheduler(cluster)
+        own, flexible = pod("own", gpus=1), pod("flexible", gpus=1)
+        own["metadata"]["annotations"] = stated
+        flexible["metadata"]["annotations"] = {**stated, "shoal.dev/capacity-type-fallback": "true"}
+        for each in (own, flexible):
+            await cluster.create(PODS, each)
+        await cluster.patch(PRIORITY_CLASSES, "production", {"metadata": {"labels": stated}})
+        await cluster.pass_time(1)
+        await cluster.create(PODS, pod("of-class", gpus=1, priorityClassName="production"))
+        await cluster.pass_time(2)
+        assert await places(cluster) == {"own": "", "flexible": "spot", "of-class": ""}
+        await add_node(cluster, "steady", gpus=8, labels=stated)
+        await cluster.until(lambda: is_bound(cluster, "own", "of-class"), 5)
+        assert await places(cluster) == {"own": "steady", "flexible": "spot", "of-class": "steady"}

@@ -1,4 +1,8 @@
-"""Two living clusters for the session, one at life's pace, one whose minutes are seconds; a namespace for each test."""
+"""Two living clusters, one at life's pace, one whose minutes are seconds; a namespace for each test.
+
+They end with the last test of this folder: a cluster whose minutes are seconds takes a tenth of a core while nobody
+uses it, at the cost of all tests that follow.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +17,26 @@ from build.kubectl_runs import Kubectl
 from build.living_cluster import living, namespaces_in
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Two nodes with eight GPUs each, and one without."""
     with living(tmp_path_factory.mktemp("steady"), "2xp5.48xlarge,1xcpu-64", "--memory") as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """Three nodes with eight GPUs each."""
     with living(tmp_path_factory.mktemp("hasty"), "3xp5.48xlarge", "--memory", "--speed", "60") as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def steady_namespaces(steady: ServerProcess, kubectl_home: Path) -> Iterator[Kubectl]:
     return namespaces_in(Kubectl(steady.kubeconfig, kubectl_home))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def hasty_namespaces(hasty: ServerProcess, kubectl_home: Path) -> Iterator[Kubectl]:
     return namespaces_in(Kubectl(hasty.kubeconfig, kubectl_home))
 

@@ -54,7 +54,7 @@ class _Watcher:
                 assert first == running["startedAt"], "it was started twice"
 
 
-@settings(max_examples=examples(8), deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_storm_makes_a_pod_run_twice_or_come_back(seed: int) -> None:
     in_virtual_time(_storm(random.Random(seed)))

@@ -94,6 +94,8 @@ def test_spot_is_cheaper_and_says_so() -> None:
         "on-demand",
         "spot",
     )
+    (own,) = read_fleet("dgx-a100-80[spot]")
+    assert own.labels["karpenter.sh/capacity-type"] == "spot"
 
 
 def test_options_say_how_gpus_are_cut_and_shared() -> None:

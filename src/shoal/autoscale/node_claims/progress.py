@@ -23,6 +23,8 @@ from shoal.autoscale.node_claims.claim import (
     UNREGISTERED_TAINT,
     NodeClaim,
 )
+from shoal.autoscale.nodes.advertised_devices import gives_by_claims
+from shoal.devices.names import DOMAIN
 from shoal.units.errors import UserError
 
 _VISIBLE_S: Final = 60.0
@@ -62,8 +64,10 @@ def step_of(
     has_instance: bool,
     now_s: float,
     limits: ProvisionLimits,
+    is_published: bool = False,
 ) -> StepDecision:
-    """`node`: the Node with the provider id of the claim."""
+    """`node`: the Node with the provider id of the claim. `is_published`: whether its GPUs are published as devices of
+    resource claims."""
     if claim.is_deleting:
         return StepDecision(ClaimStep.TERMINATE)
     if not claim.has(LAUNCHED):
@@ -85,6 +89,8 @@ def step_of(
     if claim.has(INITIALIZED):
         return StepDecision(ClaimStep.NONE)
     missing = missing_to_start(node, claim.startup_taints, claim.capacity)
+    if not missing and gives_by_claims(claim.labels) and not is_published and not _has_device_plugin(node):
+        missing = "its GPUs are not published as devices of resource claims"
     if not missing:
         return StepDecision(ClaimStep.INITIALIZE)
     if now_s - claim.since_s(REGISTERED) > limits.initialize_s:
@@ -109,6 +115,11 @@ def missing_to_start(node: Node, startup_taints: Sequence[tuple[str, str]], prom
         if there < wanted:
             return f"it advertises {there} of {wanted} {name}"
     return ""
+
+
+def _has_device_plugin(node: Node) -> bool:
+    """Whether its GPUs are resources, although its pool seemed to publish them as devices of claims."""
+    return any(name.startswith(DOMAIN) and amount for name, amount in amounts(node.allocatable()).items())
 
 
 def _whole(text: str) -> int:

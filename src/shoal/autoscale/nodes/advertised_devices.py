@@ -3,7 +3,7 @@
 A pool that cuts its GPUs (`nvidia.com/mig.config: all-1g.10gb`) or shares them (`nvidia.com/gpu.replicas` with a
 sharing strategy) has nodes with other resources than their machine type. The GPU operator reads the same labels, so a
 pool needs none of Shoal's own. GPUs that are cut on demand (`shoal.dev/mig-layout`) are in MIG mode, so they are not
-advertised as whole ones.
+advertised as whole ones. GPUs that are devices of resource claims (`shoal.dev/dra: "true"`) are no resource at all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.data.gpus import PRODUCT_LABEL, read_product
 from shoal.data.mig import RESOURCE_PREFIX, layout_of_product
-from shoal.devices.names import OWN_MIG_DEVICES, OWN_MIG_LAYOUT
+from shoal.devices.names import OWN_DRA, OWN_MIG_DEVICES, OWN_MIG_LAYOUT
 from shoal.units.annotation_numbers import numbers
 from shoal.units.errors import Where
 from shoal.units.numbers import whole_of
@@ -23,6 +23,8 @@ GPU: Final = "nvidia.com/gpu"
 _COUNT: Final = "nvidia.com/gpu.count"
 _MIG_CONFIG: Final = "nvidia.com/mig.config"
 _ALL: Final = "all-"
+DYNAMIC_MIG: Final = "dynamic-mig"
+_BY_CLAIMS: Final = frozenset({"true", DYNAMIC_MIG})
 _REPLICAS: Final = "nvidia.com/gpu.replicas"
 _STRATEGY: Final = "nvidia.com/gpu.sharing-strategy"
 
@@ -32,6 +34,9 @@ def advertised(amounts: Mapping[str, int], labels: Mapping[str, str]) -> dict[st
     gpus = amounts.get(GPU, 0)
     found = dict(amounts)
     if not gpus:
+        return found
+    if gives_by_claims(labels):
+        del found[GPU]
         return found
     cut = _cut_on_demand(labels, gpus)
     if cut:
@@ -47,6 +52,11 @@ def advertised(amounts: Mapping[str, int], labels: Mapping[str, str]) -> dict[st
     if replicas > 1 and labels.get(_STRATEGY, "none") != "none":
         found[GPU] = gpus * replicas
     return found
+
+
+def gives_by_claims(labels: Mapping[str, str]) -> bool:
+    """Whether NVIDIA's GPUs of a node with these labels are devices of resource claims."""
+    return labels.get(OWN_DRA) in _BY_CLAIMS
 
 
 def labels_of_machine(instance: InstanceType, labels: Mapping[str, str]) -> dict[str, str]:

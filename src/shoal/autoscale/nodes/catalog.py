@@ -17,19 +17,24 @@ from numpy.typing import NDArray
 from shoal.api.meta import ObjectMeta
 from shoal.api.node import Node, NodeSpec, NodeStatus
 from shoal.autoscale.nodes.advertised_devices import advertised, labels_of_machine
+from shoal.autoscale.nodes.claim_trials import ClaimTrials
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.devices.names import OWN_DRA
 from shoal.engine.asks import Ask
 from shoal.engine.charges import Charge
 from shoal.engine.cluster import Cluster
 from shoal.engine.device_demand import DeviceGrant, MigTiles, WholeGpus
+from shoal.engine.events import Event
 from shoal.engine.facts import GPU_WHOLE, fits
 from shoal.engine.from_api import node_facts_of
+from shoal.engine.intake import Intake
 from shoal.engine.placement import Placement
 from shoal.engine.pod_identity import NO_IDENTITY
 from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.profile import Profile
 from shoal.engine.suitability import suits
+from shoal.engine.unmet_claims import devices_near, lack
 from shoal.units.numbers import whole_of
 from shoal.units.quantity import Quantity
 
@@ -63,11 +68,16 @@ def node_of_type(name: str, pool: NodePool, instance: InstanceType, reserved: Ma
 class Catalog:
     """Rows for nodes that do not exist yet, and the engine's answers about them."""
 
-    def __init__(self) -> None:
+    def __init__(self, devices: Iterable[Event] = ()) -> None:
+        """`devices`: of the rows, for resource claims."""
         self.cluster = Cluster()
+        intake = Intake(self.cluster)
+        for event in devices:
+            intake.apply(event)
         self._placement = Placement(self.cluster, _FIRST)
         self._suits: dict[tuple[Ask, int], Flags] = {}
         self._taken: dict[Charge, NDArray[np.int64]] = {}
+        self._claims = ClaimTrials(self.cluster)
 
     def add(self, nodes: Iterable[Node]) -> Rows:
         """Rows for these nodes."""
@@ -114,8 +124,15 @@ class Catalog:
         odd = self.cluster.devices.odd
         return np.fromiter((row in odd for row in rows.tolist()), np.bool_, len(rows))
 
+    def holding(self, rows: Rows, charges: Sequence[Charge]) -> Flags:
+        """The rows on which the engine places all of these, one after the other."""
+        has_claims = any(charge.ask.claims for charge in charges)
+        if has_claims and all(charge.ask.devices is None for charge in charges):
+            return self._claims.holding(rows, charges)
+        return np.fromiter((self.can_hold(row, charges) for row in rows.tolist()), np.bool_, len(rows))
+
     def can_hold(self, row: int, charges: Sequence[Charge]) -> bool:
-        """Whether the engine places all of these on the row, one after the other: the largest MIG instances first."""
+        """Whether the engine places all of these on the row: the largest MIG instances first."""
         within = np.array([row], np.int64)
         held: list[str] = []
         for number, charge in enumerate(sorted(charges, key=lambda charge: -mig_slices(charge.ask))):
@@ -127,6 +144,20 @@ class Catalog:
         for key in reversed(held):
             self.cluster.release(key)
         return len(held) == len(charges)
+
+    def lack(self, ask: Ask, rows: Rows) -> str:
+        """What the row that has most of the devices for the pod's claims lacks of them; empty without claims."""
+        dra = self.cluster.dra
+        if not ask.claims or not len(rows):
+            return ""
+        if dra.unallocated(ask.claims) and not any(dra.pools.on(row) for row in rows.tolist()):
+            return f"its nodes publish none for resource claims (label {OWN_DRA} of the pool)"
+        if blocked := dra.blocked(ask.claims):
+            return blocked
+        if not dra.reached(ask.claims, rows).any():
+            return "its claim is allocated to devices of another node"
+        _, _, total = devices_near(dra, ask.claims, rows)
+        return lack(dra, ask.claims, int(rows[int(total.argmax())]))
 
 
 def mig_slices(ask: Ask) -> int:

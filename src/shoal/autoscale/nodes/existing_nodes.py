@@ -25,6 +25,7 @@ from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.advertised_devices import GPU, advertised, labels_of_machine
 from shoal.autoscale.nodes.catalog import allocation, quantities_of
 from shoal.autoscale.nodes.instance_types import InstanceType
+from shoal.autoscale.nodes.planned_devices import NO_DEVICES, PlannedDevices
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.nodes.topology_domains import DomainNode, ResidentPod
 from shoal.autoscale.requirements import RequirementSet
@@ -110,11 +111,13 @@ class ExistingNodes:
         pools: Mapping[str, NodePool],
         types: Mapping[str, Mapping[str, InstanceType]],
         daemon_sets: Iterable[DaemonSet] = (),
+        devices: PlannedDevices = NO_DEVICES,
     ) -> None:
         """`types`: by pool and name."""
         self.cluster = Cluster()
         self._placement = Placement(self.cluster, Profile("First"))
         self._intake = Intake(self.cluster)
+        self._devices = devices
         every = list(nodes)
         self.open: list[ExistingNode] = sorted(
             (each for each in every if not each.is_deleting), key=lambda each: (not each.is_initialized, each.name)
@@ -126,6 +129,8 @@ class ExistingNodes:
         self._soft: dict[int, tuple[Taint, ...]] = {}
         self._row_names: dict[int, str] = {}
         self._allowed: NDArray[np.bool_] | None = None
+        for event in devices.of_nodes():
+            self._intake.apply(event)
         for daemon_set in daemon_sets:
             self._intake.apply(DaemonSetSeen(daemon_set.metadata.key, daemon_set_ask(daemon_set)))
         for rank, each in enumerate(self.open):
@@ -156,7 +161,10 @@ class ExistingNodes:
                 owner = pod.metadata.controller()
                 is_daemon = owner is not None and owner.kind == _DAEMON_SET
                 daemon = f"{pod.metadata.namespace or DEFAULT_NAMESPACE}/{owner.name}" if owner and is_daemon else ""
-                self._intake.apply(PodBound(_key(existing, pod), ask_of_pod(pod), existing.name, daemon_set=daemon))
+                # What claims of a pod on a node hold is in their status; one that is only planned there says it itself.
+                claims = None if pod.spec.node_name else self._devices.refs_of(pod)
+                ask = ask_of_pod(pod, claims=claims)
+                self._intake.apply(PodBound(_key(existing, pod), ask, existing.name, daemon_set=daemon))
 
     def _count_residents(self, existing: ExistingNode) -> None:
         for pod in existing.pods:

@@ -179,12 +179,16 @@ def _fitting(
             trial = trial | catalog.needs_trial(template.rows, other)
     else:
         trial = np.zeros(len(types), np.bool_)
-    for number in np.flatnonzero(types & trial):
-        types[number] = catalog.can_hold(int(template.rows[number]), [*node.charges, charge])
+    tried = types.copy()
+    if trial.any():
+        numbers = np.flatnonzero(types & trial)
+        types[numbers] = catalog.holding(template.rows[numbers], [*node.charges, charge])
     offers = offers & types[template.type_of]
     types = template.types_of(offers)
     if not types.any():
-        return Refusal("no instance type has enough devices", is_final, is_about_types=True)
+        lack = "" if node.pods else catalog.lack(variant.ask, template.rows[tried])
+        what = f"no instance type has the devices: {lack}" if lack else "no instance type has enough devices"
+        return Refusal(what, is_final, is_about_types=True)
     if keeps and not template.has_enough_values(types, requirements.min_values()):
         return Refusal("too few instance types are left for minValues", is_final, is_about_types=True)
     taken = catalog.taken(charge)

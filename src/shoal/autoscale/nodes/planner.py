@@ -33,6 +33,7 @@ from shoal.autoscale.nodes.planning_units import read_units
 from shoal.autoscale.nodes.pod_variants import PlannedPod, PodShapes, PodVariant, VariantChoice
 from shoal.autoscale.nodes.pool_limits import PoolLimits
 from shoal.autoscale.nodes.pools import by_precedence
+from shoal.autoscale.nodes.shared_claims import SharedClaimPlaces
 from shoal.autoscale.nodes.templates import DaemonPods, PoolTemplate
 from shoal.autoscale.nodes.topology_domains import TopologyDomains
 from shoal.autoscale.requirements import RequirementSet, only
@@ -63,13 +64,14 @@ class NodePlanner:
         by_name = {pool.name: {one.name: one for one in given.types.get(pool.name, ())} for pool in given.pools}
         labels = {key for types in given.types.values() for one in types for key in one.labels}
         daemon_pods = [DaemonPods(each) for each in given.daemon_sets]
-        self._catalog = Catalog()
+        self._catalog = Catalog(given.devices.of_templates())
         self.templates = [
             PoolTemplate(self._catalog, pool, given.types.get(pool.name, ()), labels, daemon_pods) for pool in pools
         ]
         self._existing = ExistingNodes(
-            given.nodes, {pool.name: pool for pool in given.pools}, by_name, given.daemon_sets
+            given.nodes, {pool.name: pool for pool in given.pools}, by_name, given.daemon_sets, given.devices
         )
+        self._claims = SharedClaimPlaces(self._existing.cluster)
         self._limits = {
             template.name: PoolLimits(template, [each for each in given.nodes if each.pool == template.name])
             for template in self.templates
@@ -133,6 +135,7 @@ class NodePlanner:
         queue, self._refusals = read_units(
             self._given, pods, self._shapes, has_interruptions=any(each.has_interruptions for each in self.templates)
         )
+        self._claims.begin(queue)
         for unit in queue:
             for pod in unit:
                 self._prepare(pod)
@@ -171,7 +174,7 @@ class NodePlanner:
     def _is_free(self, node: PlannedNode) -> bool:
         """Whether no rule about other pods concerns the pods of the node."""
         return not any(
-            self._domains.concerns(pod.shape, variant) or self._domains.counts(pod.shape)
+            pod.shared_claims or self._domains.concerns(pod.shape, variant) or self._domains.counts(pod.shape)
             for pod, variant, _ in node.placed
         )
 
@@ -251,6 +254,25 @@ class NodePlanner:
             self._undo.pop()()
 
     def _add(self, pod: PlannedPod, within: RequirementSet) -> bool:
+        """Place the pod, with those that share a claim with it."""
+        if self._claims.is_placed(pod):
+            return True
+        peers = self._claims.peers(pod)
+        for host in self._hosts(pod) if peers else ():
+            mark = len(self._undo)
+            there = within.with_values(HOSTNAME_LABEL, only(host))
+            if all(self._add_alone(each, there) for each in peers):
+                return True
+            self._roll_back(mark)
+        return self._add_alone(pod, within)
+
+    def _hosts(self, pod: PlannedPod) -> list[str]:
+        """The nodes that exist, that are planned, and that would be planned next."""
+        rows = self._existing.feasible(pod.shape.first.choices[0].ask, pod.shape.first.tolerations)
+        planned = (node.name for node in self._nodes)
+        return [*map(self._existing.name_of, rows), *planned, f"planned-{self._made}"]
+
+    def _add_alone(self, pod: PlannedPod, within: RequirementSet) -> bool:
         number = 0
         refusals: dict[str, str] = {}
         while (variant := pod.shape.variant(number)) is not None:
@@ -268,6 +290,8 @@ class NodePlanner:
 
     def _to_existing(self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice) -> bool:
         existing, shape = self._existing, pod.shape
+        if self._claims.refusal(pod, None):
+            return False
         if not self._domains.concerns(shape, variant) and not existing.has_soft_taints:
             row = existing.first(choice.ask)
             if row is None:
@@ -287,8 +311,10 @@ class NodePlanner:
         existing.place(pod.key, row, choice.ask)
         self._placed[pod.key] = existing.name_of(row)
         take_back = self._domains.record(pod.shape, existing.requirements_of(row), existing.taints_of(row), frozenset())
+        forget = self._claims.record(pod, None)
 
         def undo() -> None:
+            forget()
             take_back()
             del self._placed[pod.key]
             existing.remove(pod.key)
@@ -296,7 +322,9 @@ class NodePlanner:
         self._undo.append(undo)
 
     def _to_planned(self, pod: PlannedPod, known: VariantKey, variant: PodVariant, choice: VariantChoice) -> bool:
-        candidates = [node for node in self._nodes if known not in node.refused]
+        candidates = [
+            node for node in self._nodes if known not in node.refused and not self._claims.refusal(pod, node.name)
+        ]
         candidates.sort(key=lambda node: len(node.pods))
         for node in candidates:
             template = self._of_pool[node.name]
@@ -330,6 +358,8 @@ class NodePlanner:
         if not within.any():
             return f"the limits of the pool are reached ({limits.text()})"
         name = f"planned-{self._made}"
+        if refusal := self._claims.refusal(pod, name):
+            return refusal
         self._domains.add_host(name)
         requirements = template.requirements.with_values(HOSTNAME_LABEL, only(name))
         node = PlannedNode(name, self._made, requirements, template)
@@ -384,8 +414,10 @@ class NodePlanner:
         give_back = node.take(pod, variant, choice, found, self._catalog.charge(variant.ask))
         take_back = self._domains.record(pod.shape, found.requirements, template.pool.taints, template.undefined)
         refund = self._limits[template.name].spend(before, (found.offers, found.lost_hours))
+        forget = self._claims.record(pod, node.name)
 
         def undo() -> None:
+            forget()
             refund()
             take_back()
             give_back()

@@ -12,6 +12,7 @@ from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.existing_nodes import ExistingNode
 from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.plan import PlanningSettings
+from shoal.autoscale.nodes.planned_devices import NO_DEVICES, PlannedDevices
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.nodes.volumes import Volumes
 
@@ -33,6 +34,8 @@ class PlanningInput(msgspec.Struct, frozen=True):
     """The label of which all nodes of a gang must have one value, by gang."""
     forbidden: Mapping[str, str] = {}
     """Pods for which nothing is provisioned, and why: quota forbids them, or their gang is not complete."""
+    devices: PlannedDevices = NO_DEVICES
+    """Devices and resource claims (DRA)."""
     settings: PlanningSettings = PlanningSettings()
 
 

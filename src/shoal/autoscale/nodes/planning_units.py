@@ -30,7 +30,7 @@ def read_units(
     refusals: dict[str, PodRefusal] = {}
 
     def planned(pod: Pod, alternatives: tuple[Alternative, ...]) -> PlannedPod:
-        found = shapes.of(pod, alternatives)
+        found = shapes.of(pod, alternatives, given.devices.refs_of(pod))
         return replace(found, loss=loss_of(pod, found.shape.asked)) if has_interruptions else found
 
     for pod in pods:

@@ -200,6 +200,8 @@ class PlannedPod(msgspec.Struct, frozen=True):
     uid: str = ""
     loss: PodLoss = NO_LOSS
     """What an interruption of its node costs; nothing where no node is interrupted."""
+    shared_claims: tuple[str, ...] = ()
+    """The claims that other pods may use too, by namespace and name."""
 
     @property
     def order(self) -> tuple[int, int, float, str]:
@@ -232,4 +234,5 @@ class PodShapes:
                 claims=claims,
             )
         created = meta.creation_timestamp.timestamp() if meta.creation_timestamp is not None else 0.0
-        return PlannedPod(f"{shape.namespace}/{meta.name}", shape, created, meta.uid)
+        shared = tuple(ref.shared for ref in shape.asked.claims if ref.shared)
+        return PlannedPod(f"{shape.namespace}/{meta.name}", shape, created, meta.uid, shared_claims=shared)

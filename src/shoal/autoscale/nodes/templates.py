@@ -15,6 +15,7 @@ from shoal.api.taints import Taint, Toleration, untolerated
 from shoal.api.workloads import DaemonSet
 from shoal.autoscale.nodes.catalog import Catalog, Flags, Rows, node_of_type
 from shoal.autoscale.nodes.instance_types import InstanceType, Offering
+from shoal.autoscale.nodes.planned_devices import row_name
 from shoal.autoscale.nodes.pod_variants import PodVariant
 from shoal.autoscale.nodes.pools import NodePool
 from shoal.autoscale.nodes.relaxation import relaxed
@@ -90,7 +91,7 @@ class PoolTemplate:
                 if any(self._may_be(one, wanted) for wanted in each.variants):
                     for name, amount in each.amounts.items():
                         reserved[name] = reserved.get(name, 0) + amount
-            nodes.append(node_of_type(f"{pool.name}/{one.name}", pool, one, reserved))
+            nodes.append(node_of_type(row_name(pool.name, one.name), pool, one, reserved))
             allocatable = one.allocatable()
             has_room.append(all(amount <= allocatable.get(name, 0) for name, amount in reserved.items() if amount))
         self.rows: Rows = catalog.add(nodes)

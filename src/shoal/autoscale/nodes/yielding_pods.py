@@ -39,7 +39,6 @@ def freed_by_pods(
     ledger = Ledger(cluster)
     placement = Placement(cluster, Profile("First"))
     placement.renew()
-    fresh = cluster.pending.take_fresh()
     try:
         state = CycleState(cluster, placement, ledger, Fitter(placement, ledger, 0), now_s)
         allocate(state)
@@ -55,7 +54,6 @@ def freed_by_pods(
         return found
     finally:
         ledger.rollback()
-        cluster.pending.still_fresh(fresh)
 
 
 def _step(name: FreeingStep, policy: FreeingPolicy) -> Step | None:

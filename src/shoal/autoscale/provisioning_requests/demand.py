@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -33,9 +33,24 @@ class Demand(NamedTuple):
     booked: tuple[RequestedCapacity, ...] = ()
     to_check: tuple[RequestedCapacity, ...] = ()
     to_provision: tuple[RequestedCapacity, ...] = ()
+    forbidden: Mapping[str, str] = {}
+    """The pods that a ResourceQuota would refuse, by namespace and name, and why."""
+
+    def within(self, refusal: Callable[[Sequence[Pod]], str]) -> Demand:
+        """The same within quotas. `refusal`: why not all of these pods may exist, empty if they may; they count from
+        then on."""
+        for each in self.booked:
+            refusal(each.pods)
+        forbidden: dict[str, str] = {}
+        for each in (*self.to_check, *self.to_provision):
+            if why := refusal(each.pods):
+                forbidden |= dict.fromkeys(each.keys, why)
+        return self._replace(forbidden=forbidden)
 
     def added_to(self, given: PlanningInput) -> PlanningInput:
         """The input with the pods for which nodes are requested; those of one request are planned as a whole."""
+        if self.forbidden:
+            given = replace(given, forbidden={**given.forbidden, **self.forbidden})
         if not self.to_provision:
             return given
         pods = [pod for each in self.to_provision for pod in each.pods]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from shoal.api import stated_capacity
+
 POOL_LABEL: Final = "karpenter.sh/nodepool"
-CAPACITY_TYPE_LABEL: Final = "karpenter.sh/capacity-type"
+CAPACITY_TYPE_LABEL: Final = stated_capacity.CAPACITY_TYPE_LABEL
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 REGION_LABEL: Final = "topology.kubernetes.io/region"
 INSTANCE_TYPE_LABEL: Final = "node.kubernetes.io/instance-type"

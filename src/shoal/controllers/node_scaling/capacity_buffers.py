@@ -14,16 +14,18 @@ from shoal.autoscale.capacity_buffers.buffer import CapacityBuffer, buffer_of, b
 from shoal.autoscale.capacity_buffers.forecast_text import FORECAST, forecast_words, read_forecast
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
-from shoal.client.conditions import WriteTime, difference, put
+from shoal.client.conditions import WriteTime, difference, find, put
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
-from shoal.client.kind import POD_TEMPLATES, Kind
+from shoal.client.kind import POD_TEMPLATES, RESOURCE_QUOTAS, Kind
 from shoal.client.port import Patch
 from shoal.controllers.node_scaling.buffer_demand import BufferDemand
 from shoal.controllers.node_scaling.computations import Computations
+from shoal.store.quota_room import QuotaRoom
 from shoal.units.errors import UserError
 
 _READY, _PROVISIONING = "ReadyForProvisioning", "Provisioning"
+_LIMITED: Final = "LimitedByQuotas"
 _NO_ROOM: Final = "no nodes can be provisioned"
 
 
@@ -31,10 +33,16 @@ class _Wanted(NamedTuple):
     pods: tuple[Pod, ...]
     words: str
     """What the forecast says, for the status."""
+    limited: str = ""
+    """What a ResourceQuota says about the pods that are not among these."""
 
 
 class CapacityBuffers:
-    def __init__(self, context: Context, computations: Computations, demand: BufferDemand) -> None:
+    def __init__(
+        self, context: Context, computations: Computations, demand: BufferDemand, quotas: Callable[[], QuotaRoom]
+    ) -> None:
+        """`quotas`: what ResourceQuotas leave now."""
+        self._quotas = quotas
         self._context = context
         self._demand = demand
         self._computations = computations
@@ -43,13 +51,14 @@ class CapacityBuffers:
     def follow(self, kind: Kind, changed: Callable[[], None]) -> None:
         """The server has this kind."""
         self._kind = kind
-        for each in (kind, POD_TEMPLATES):
+        for each in (kind, POD_TEMPLATES, RESOURCE_QUOTAS):
             self._context.informers.of(each).on_change(lambda _before, _after: changed())
 
     async def plan(self, given: PlanningInput, plan: NodePlan) -> tuple[PlanningInput, NodePlan]:
         """What is to be provisioned for the buffers beside this plan; and the input with the room that is kept for them
         on present nodes."""
-        wanted = {item: self._wanted(item) for item in self._items()}
+        quotas = self._quotas()
+        wanted = {item: self._wanted(item, quotas) for item in self._items()}
         pods = [pod for each in wanted.values() if not isinstance(each, UserError) for pod in each.pods]
         given, found = await self._computations.room(given, plan, pods)
         for item, each in wanted.items():
@@ -58,11 +67,12 @@ class CapacityBuffers:
 
     def _items(self) -> list[Item]:
         of = self._context.informers.of
-        if self._kind is None or not (of(self._kind).is_synced and of(POD_TEMPLATES).is_synced):
+        kinds = (POD_TEMPLATES, RESOURCE_QUOTAS)
+        if self._kind is None or not (of(self._kind).is_synced and all(of(each).is_synced for each in kinds)):
             return []
         return sorted(of(self._kind), key=lambda item: item.key)
 
-    def _wanted(self, item: Item) -> _Wanted | UserError:
+    def _wanted(self, item: Item, quotas: QuotaRoom) -> _Wanted | UserError:
         """What is wrong with a buffer concerns this buffer alone."""
         buffer = buffer_of(item.obj())
         template = self._context.informers.of(POD_TEMPLATES).get(buffer.namespace, buffer.template)
@@ -70,7 +80,10 @@ class CapacityBuffers:
             raw = template.obj().get("template") if template else None
             demand = self._demand.gpus(buffer.namespace) if FORECAST in buffer.annotations else 0.0
             now = self._context.clock.now()
-            return _Wanted(buffer_pods(buffer, raw, now, demand), _forecast_words(buffer, now))
+            pods = buffer_pods(buffer, raw, now, demand)
+            count, limited = quotas.take(pods)
+            limited = limited and f"{count} of {len(pods)} pods: {limited}"
+            return _Wanted(pods[:count], _forecast_words(buffer, now), limited)
         except UserError as error:
             return error
 
@@ -86,6 +99,11 @@ class CapacityBuffers:
         else:
             put(status, _READY, (True, "Ready", wanted.words), moment)
             put(status, _PROVISIONING, _room(wanted.pods, plan), moment)
+            was_limited = find(status, _LIMITED) is not None
+            if (wanted.limited or was_limited) and put(status, _LIMITED, _limited(wanted), moment) and wanted.limited:
+                about: Obj = {"kind": "CapacityBuffer", "apiVersion": "autoscaling.x-k8s.io/v1beta1"}
+                about["metadata"] = {"name": item.name, "namespace": item.namespace, "uid": item.uid}
+                self._context.events.record(about, _LIMITED, wanted.limited, type_="Warning")
             status["replicas"] = len(wanted.pods)
         if (body := difference(before, status)) and self._kind is not None:
             patch = Patch("merge", {"metadata": {"uid": item.uid}, "status": body})
@@ -97,6 +115,12 @@ def _forecast_words(buffer: CapacityBuffer, now: datetime) -> str:
     text = buffer.annotations.get(FORECAST)
     where = buffer.where.below(f"metadata.annotations[{FORECAST}]")
     return "" if text is None else forecast_words(read_forecast(text, where), now)
+
+
+def _limited(wanted: _Wanted) -> tuple[bool, str, str]:
+    if wanted.limited:
+        return True, "LimitedByQuotas", f"room is kept for {wanted.limited}"
+    return False, "WithinQuotas", ""
 
 
 def _room(pods: tuple[Pod, ...], plan: NodePlan) -> tuple[bool, str, str]:

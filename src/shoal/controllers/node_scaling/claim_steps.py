@@ -20,6 +20,7 @@ from shoal.autoscale.node_claims.claim import (
     NodeClaim,
 )
 from shoal.autoscale.node_claims.progress import ClaimStep, ProvisionLimits, StepDecision, step_of
+from shoal.autoscale.nodes.advertised_devices import GPU
 from shoal.autoscale.requirements.labels import INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL
 from shoal.client.ecosystem_kinds import NODE_CLAIMS
 from shoal.client.item import Obj
@@ -34,6 +35,11 @@ _POLL_S: Final = 15.0
 """Changes of Nodes are seen at once; this is for limits of time."""
 _OF_MACHINE: Final = frozenset({INSTANCE_TYPE_LABEL, REGION_LABEL, ZONE_LABEL})
 _REGISTERED_SOON_S: Final = 1.0
+
+
+def _has_gpus(claim: NodeClaim, types: Types) -> bool:
+    one = types.get(claim.pool, {}).get(claim.offering[0])
+    return one is not None and bool(one.capacity.get(GPU))
 
 
 class ClaimSteps:
@@ -54,9 +60,11 @@ class ClaimSteps:
         instances: Mapping[str, CloudInstance],
         types: Types,
         paused: frozenset[str],
+        published: frozenset[str] = frozenset(),
     ) -> float | None:
-        """`nodes` and `instances` by provider id; `paused`: pools for which nothing is requested or given up. Returns
-        the seconds after which something has to be looked at again.
+        """`nodes` and `instances` by provider id; `paused`: pools for which nothing is requested or given up;
+        `published`: nodes whose GPUs are published as devices of resource claims. Returns the seconds after which
+        something has to be looked at again.
         """
         soonest: list[float] = []
         groups: dict[str, list[NodeClaim]] = {}
@@ -73,6 +81,7 @@ class ClaimSteps:
                 has_instance=instance is not None,
                 now_s=self._context.clock.seconds(),
                 limits=self.limits,
+                is_published=(node is not None and node.metadata.name in published) or not _has_gpus(claim, types),
             )
             if decision.step is ClaimStep.LAUNCH:
                 if claim.pool in paused or claim.group in launched:

@@ -19,11 +19,15 @@ from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
 from shoal.client.item import Item
 from shoal.client.kind import (
     DAEMON_SETS,
+    DEVICE_CLASSES,
     DISRUPTION_BUDGETS,
     NAMESPACES,
     NODES,
     PODS,
     PRIORITY_CLASSES,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
@@ -44,6 +48,7 @@ _OF_QUEUES: Final = (f"{Code.OVER_LIMIT}:", f"{Code.OVER_QUOTA}:")
 """How the messages of pods begin that a queue of KAI holds: another node would not help them."""
 _QUEUE_IS_FULL: Final = "queue resource quota insufficient"
 """The same of Volcano."""
+_UNSCHEDULABLE: Final = "Unschedulable"
 _KINDS: Final = (
     NODE_POOLS,
     NODE_CLAIMS,
@@ -57,6 +62,8 @@ _KINDS: Final = (
     PRIORITY_CLASSES,
     PODS,
 )
+_OF_CLAIMS: Final = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS)
+"""Not every server has them."""
 
 
 class ScalingState:
@@ -65,6 +72,7 @@ class ScalingState:
     ) -> None:
         """`pools`: the NodePools in the version that is served."""
         self._informers = context.informers
+        self._served = served
         self._kinds = tuple(pools if kind == NODE_POOLS else kind for kind in _KINDS)
         self._watched = WatchedCluster(context, served, WatchSettings(schedulers), wake)
         self._intake = Intake(Cluster())
@@ -97,7 +105,8 @@ class ScalingState:
         return Inventory(self._all_documents())
 
     def _all_documents(self) -> Iterator[Document]:
-        for kind in self._kinds:
+        served = (each for kind in _OF_CLAIMS if (each := self._served.find(kind)) is not None)
+        for kind in (*self._kinds, *served):
             for item in self._informers.of(kind):
                 found = self._documents.get(item)
                 if found is None:
@@ -119,16 +128,16 @@ def _read(kind: Kind, item: Item) -> Document | UserError:
     return document
 
 
-def unschedulable(inventory: Inventory) -> dict[str, Pod]:
+def unschedulable(inventory: Inventory, reason: str = _UNSCHEDULABLE) -> dict[str, Pod]:
     """The pods that a scheduler has refused for lack of a node, by namespace and name. One that a queue holds back
-    would not run on a new node either."""
-    return {each.value.metadata.key: each.value for each in inventory.of(Pod) if _needs_node(each.value)}
+    would not run on a new node either. `reason`: that of the scheduler."""
+    return {each.value.metadata.key: each.value for each in inventory.of(Pod) if _needs_node(each.value, reason)}
 
 
-def _needs_node(pod: Pod) -> bool:
+def _needs_node(pod: Pod, reason: str) -> bool:
     if pod.spec.node_name or pod.is_finished() or pod.is_terminating() or pod.status.nominated_node_name:
         return False
     condition = find_condition(pod.status.conditions, "PodScheduled")
-    if condition is None or condition.status != "False" or condition.reason != "Unschedulable":
+    if condition is None or condition.status != "False" or condition.reason != reason:
         return False
     return not (condition.message.startswith(_OF_QUEUES) or _QUEUE_IS_FULL in condition.message)

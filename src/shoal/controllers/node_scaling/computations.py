@@ -20,10 +20,13 @@ from shoal.autoscale.nodes.confirmation import confirmed
 from shoal.autoscale.nodes.plan import NodePlan
 from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.autoscale.nodes.planning_input import PlanningInput
+from shoal.autoscale.placeholders.changes import PlaceholderChanges, placeholder_changes
+from shoal.autoscale.placeholders.placeholder import Placeholder
 from shoal.client.daemon_thread import DaemonThread
 from shoal.engine.cluster import Cluster
 from shoal.store.freed_capacity import FreedCapacity, freed_capacity
 from shoal.store.node_planning import FoundRemoval, found_removal
+from shoal.store.node_scaling import MOST_START_S
 
 T = TypeVar("T")
 
@@ -71,6 +74,12 @@ class Computations:
 
     async def removal(self, given: DisruptionInput) -> FoundRemoval:
         return await self._run(lambda: found_removal(given))
+
+    async def placeholders(
+        self, given: PlanningInput, present: Sequence[Placeholder], now_s: float
+    ) -> PlaceholderChanges:
+        """Which placeholder pods to create and to delete."""
+        return await self._run(lambda: placeholder_changes(given, present, now_s, MOST_START_S))
 
     def close(self) -> None:
         """A computation that still runs is not waited for."""

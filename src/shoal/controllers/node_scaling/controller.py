@@ -59,6 +59,7 @@ from shoal.controllers.node_scaling.world import Situation, World, is_outdated
 from shoal.store.inventory import Inventory
 from shoal.store.node_planning import NodeScaling, ScalingOptions, removal_input, undecided_scaling
 from shoal.store.node_scaling import scaling_objects
+from shoal.store.planned_devices import KnownDevices
 
 _log = logging.getLogger("shoal.nodes")
 _PASS: Final[Key] = ("", "pass")
@@ -110,13 +111,15 @@ class NodeScalingController:
         """When a pass is needed although nothing has changed."""
         self._last_instances: tuple[CloudInstance, ...] = ()
         self._computations = Computations()
+        self._devices = KnownDevices()
         self._found = asyncio.Event()
         self._pools = NODE_POOLS
         """In the version that is served, once there is one."""
         self._state: ScalingState | None = None
         self._statuses = PoolStatuses(context, NODE_POOLS, parts.refusals)
         self._requests = ProvisioningRequests(context)
-        self._buffers = CapacityBuffers(context, self._computations, BufferDemand(context, served))
+        buffer_demand, quotas = BufferDemand(context, served), lambda: self._requests.quota_room
+        self._buffers = CapacityBuffers(context, self._computations, buffer_demand, quotas)
         served.when_there(NODE_POOLS, self._start, NODE_POOLS._replace(version="v1beta1"))
         served.when_there(
             PROVISIONING_REQUESTS,
@@ -209,6 +212,7 @@ class NodeScalingController:
                 world.instances,
                 world.types,
                 world.of_mode("paused", "dry-run"),
+                world.published,
             )
         ]
         soonest.append(await self._orphans.remove(world))
@@ -248,6 +252,7 @@ class NodeScalingController:
             pools=pools,
             modes={name: mode_of(item) for name, item in pools.items()},
             types=types,
+            published=found.published,
         )
 
     async def _remove_forced(self, world: World) -> None:
@@ -263,6 +268,7 @@ class NodeScalingController:
             lambda pool, _zones: tuple(world.types.get(pool.name, {}).values()),
             self._context.clock.now(),
             PlanningSettings(packing="LeastCost"),
+            devices=self._devices,
         )
         waiting = unschedulable(inventory)
         scaling, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)

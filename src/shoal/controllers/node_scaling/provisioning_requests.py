@@ -6,7 +6,7 @@ they keep their places for ten minutes, less those for which pods were created m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from shoal.api.pod import Pod
@@ -35,8 +35,9 @@ from shoal.autoscale.provisioning_requests.request import (
 from shoal.client.conditions import WriteTime, put
 from shoal.client.context import Context
 from shoal.client.item import Item, Obj
-from shoal.client.kind import POD_TEMPLATES, Kind
+from shoal.client.kind import POD_TEMPLATES, RESOURCE_QUOTAS, Kind
 from shoal.client.port import Patch
+from shoal.store.quota_room import QuotaRoom
 from shoal.units.errors import UserError
 
 
@@ -46,13 +47,15 @@ class ProvisioningRequests:
         self._kind: Kind | None = None
         self._tries: dict[str, tuple[int, float]] = {}
         """By uid: how often no capacity was found, and when it is tried again."""
+        self.quota_room = QuotaRoom()
+        """What the ResourceQuotas leave beside the requests, as of the last call of `demand`."""
         self._granted: dict[str, tuple[Pod, ...]] = {}
         """By uid: the pods of requests whose capacity is kept, whatever becomes of their PodTemplates."""
 
     def follow(self, kind: Kind, changed: Callable[[], None]) -> None:
         """The server has this kind."""
         self._kind = kind
-        for each in (kind, POD_TEMPLATES):
+        for each in (kind, POD_TEMPLATES, RESOURCE_QUOTAS):
             self._context.informers.of(each).on_change(lambda _before, _after: changed())
 
     @property
@@ -87,11 +90,14 @@ class ProvisioningRequests:
             soonest.append(max(min(due_s, again_s) - now_s, 1.0))
         return min(soonest, default=None)
 
-    def demand(self, present: Iterable[Pod]) -> Demand:
+    def demand(self, present: Sequence[Pod]) -> Demand:
         """What is to be planned now. `present`: the pods of the cluster."""
+        quotas = [item.obj() for item in self._context.informers.of(RESOURCE_QUOTAS)]
+        self.quota_room = QuotaRoom(quotas, lambda: present)
         now_s = self._context.clock.seconds()
         requests = [request for _, request in self._known()]
-        return demand_of(requests, self._pods, present, lambda each: self._tries.get(each.uid, (0, 0.0))[1] <= now_s)
+        found = demand_of(requests, self._pods, present, lambda each: self._tries.get(each.uid, (0, 0.0))[1] <= now_s)
+        return found.within(self.quota_room.refusal)
 
     def _pods(self, request: ProvisioningRequest) -> tuple[Pod, ...]:
         """The pods for which capacity is kept, or is to be found. Raises UserError if none can be made."""
@@ -138,7 +144,8 @@ class ProvisioningRequests:
     @property
     def _are_known(self) -> bool:
         of = self._context.informers.of
-        return self._kind is not None and of(self._kind).is_synced and of(POD_TEMPLATES).is_synced
+        kinds = (POD_TEMPLATES, RESOURCE_QUOTAS)
+        return self._kind is not None and of(self._kind).is_synced and all(of(each).is_synced for each in kinds)
 
     def _known(self) -> list[tuple[Item, ProvisioningRequest]]:
         """The oldest first; none before all are known."""

@@ -36,6 +36,8 @@ class World(msgspec.Struct, frozen=True):
     modes: Mapping[str, PoolMode]
     types: Mapping[str, Mapping[str, InstanceType]]
     """By pool and name."""
+    published: frozenset[str] = frozenset()
+    """Nodes whose GPUs are published as devices of resource claims."""
 
     def of_mode(self, *modes: PoolMode) -> frozenset[str]:
         return frozenset(name for name, mode in self.modes.items() if mode in modes)

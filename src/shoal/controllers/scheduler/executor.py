@@ -18,6 +18,7 @@ from shoal.controllers.scheduler.evictions import Evictions
 from shoal.controllers.scheduler.nominations import Nominations
 from shoal.controllers.scheduler.outcomes import Outcomes
 from shoal.controllers.scheduler.partial_gangs import PartialGangs
+from shoal.controllers.scheduler.pod_conditions import UNSCHEDULABLE
 from shoal.controllers.scheduler.pod_protocols import PodViews, Writer
 from shoal.controllers.scheduler.refusals import Refusals
 from shoal.controllers.scheduler.write_pool import WritePool
@@ -40,8 +41,10 @@ class SchedulerExecutor:
         watched: PodViews,
         writer: Writer | None = None,
         rolled_back: Callable[[], None] = lambda: None,
+        waiting_reason: str = UNSCHEDULABLE,
     ) -> None:
-        """`rolled_back`: called for each partial gang that is evicted to start again."""
+        """`rolled_back`: called for each partial gang that is evicted to start again. `waiting_reason`: in the
+        condition of pods for which there is no node."""
         self._scheduling = scheduling
         self._clock = context.clock
         self._binders = WritePool(_MOST_BINDINGS)
@@ -52,7 +55,7 @@ class SchedulerExecutor:
         self._bindings = Bindings(context, scheduling, watched, self._binders, self._outcomes, writer)
         self._endings = Evictions(context, scheduling, watched, self._others, self._outcomes, self._bindings)
         self._nominations = Nominations(context, watched, self._others)
-        self._refusals = Refusals(context, scheduling, watched)
+        self._refusals = Refusals(context, scheduling, watched, waiting_reason)
         self._half_gangs = PartialGangs(context, scheduling, watched, self._endings, self._outcomes, rolled_back)
         self._forgotten = AssumedPodExpiry(context, scheduling, watched, self._bindings, self._endings, self._outcomes)
 

@@ -57,7 +57,10 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 class Refusals:
-    def __init__(self, context: Context, scheduling: SchedulerState, watched: PodViews) -> None:
+    def __init__(
+        self, context: Context, scheduling: SchedulerState, watched: PodViews, waiting_reason: str = UNSCHEDULABLE
+    ) -> None:
+        self._waiting_reason = waiting_reason
         self._context = context
         self._clock = context.clock
         self._scheduling = scheduling
@@ -134,13 +137,13 @@ class Refusals:
         if words:
             self._turns.extend(_Turn(pod, words=words) for pod in gang.waiting)
 
-    async def _say(self, key: str, words: str, reason: str = UNSCHEDULABLE) -> bool:
+    async def _say(self, key: str, words: str, reason: str = "") -> bool:
         view = self._watched.view(key)
         if view is None or view.node or self._reported.get(key) == (view.uid, words):
             return False
         self._reported[key] = view.uid, words
         try:
-            return await self._reporter.waits(view, words, reason)
+            return await self._reporter.waits(view, words, reason or self._waiting_reason)
         except Exception:
             self._reported.pop(key, None)
             raise

@@ -54,6 +54,8 @@ class SchedulingLoopSettings(msgspec.Struct, frozen=True):
     again_s: float | None = None
     """While pods wait, a cycle is due after this time: what the steps may do depends on how long pods have run or
     waited. None: it does not."""
+    waiting_reason: str = "Unschedulable"
+    """In the condition `PodScheduled` of pods for which there is no node."""
 
 
 class SchedulingLoop:

@@ -41,6 +41,8 @@ class PresentRates(NamedTuple):
     """The price without a date is that of the catalogue."""
     reason: str = ""
     """Why there is none."""
+    is_measured: bool = False
+    """Without measured power there is none."""
 
     @property
     def undated(self) -> Decimal | None:
@@ -177,11 +179,11 @@ def present_rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, 
         [(_since(one.from_ms), one.per_hour) for one in file.machines if one.node and one.node == machine.name],
         [(_since(one.from_ms), one.per_hour) for one in file.machines if one.pool and one.pool == machine.pool],
     ]
-    reason = "has no price"
+    reason, is_measured = "has no price", False
     if own is not None:
         hourly = per_gpu_hour(own, _measured(machine, watts))
         if hourly is None:
-            reason = "has neither watts in the price file nor measured power"
+            reason, is_measured = "has neither watts in the price file nor measured power", True
         else:
             sources.append([(ALWAYS, hourly * max(1, len(machine.devices)))])
     elif machine.capacity == "spot":
@@ -193,7 +195,7 @@ def present_rates(machine: Machine, file: PriceFile, watts: Mapping[MachineKey, 
         if listed is not None and file.currency == catalog().currency:
             of_file = _completed(sources)
             return PresentRates(_completed([of_file, [(ALWAYS, listed)]]), not of_file or of_file[0][0] > ALWAYS)
-    return PresentRates(_completed(sources), is_listed=False, reason=reason)
+    return PresentRates(_completed(sources), is_listed=False, reason=reason, is_measured=is_measured)
 
 
 def _with_recorded(present: PresentRates, machine: Machine, currency: str) -> Rates:
@@ -204,13 +206,14 @@ def _with_recorded(present: PresentRates, machine: Machine, currency: str) -> Ra
     undated = present.undated
     first, dated = (rates[:1], rates[1:]) if undated is not None else ([], rates)
     stated = undated if not present.is_listed else None
+    recorded = [one for one in machine.prices if not dated or one.from_ms < dated[0][0]]
     found = list(first)
-    for one in machine.prices:
-        if dated and one.from_ms >= dated[0][0]:
-            break
+    for at, one in enumerate(recorded):
         rate = one.per_hour if one.currency == currency else undated
         if one.is_listed and stated is not None:
-            rate = stated
+            # The first price of a file after it replaced it: later edits change that time no more.
+            of_files = (each.per_hour for each in recorded[at:] if each.currency == currency and not each.is_listed)
+            rate = next(of_files, stated)
         if rate is not None and (not found or found[-1][1] != rate):
             found.append((one.from_ms, rate))
     if len(found) > 1 and found[1][0] <= machine.start_ms:
@@ -224,7 +227,8 @@ def _edited(machine: Machine, rates: Rates, present: PresentRates) -> Iterable[s
     is_past = machine.end_ms is not None or len(present.rates) > 1
     if undated is None or present.is_listed or is_past or rates[-1][1] == undated:
         return
-    name = machine.pool or machine.instance_type or machine.name
+    # No name of a node: who may not list nodes reads this, too, and there may be many.
+    name = machine.pool or machine.instance_type or machine.model or "nodes without a pool and an instance type"
     yield (
         f"the price of {name} is recorded as {rates[-1][1].normalize():f} an hour, the price file says "
         f"{undated.normalize():f} without a date: it counts from the start of the next recorder; write from: with the "

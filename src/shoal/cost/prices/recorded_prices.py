@@ -1,7 +1,8 @@
 """The prices that a recorder stores with machines: what each cost per hour when it was recorded.
 
 A price is made once for all machines that are alike, and again only when a price with a date begins; reading a node
-again costs a look-up. A price that depends on measured power is not recorded.
+again costs a look-up. A price that depends on measured power is not recorded; where another one was before, a price
+without a currency ends it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import msgspec
 from shoal.cost.prices.machine_prices import ALWAYS, PresentRates, present_rates
 from shoal.cost.prices.price_file import PriceFile
 from shoal.cost.records import Machine, RecordedPrice
+from shoal.units.calendar_windows import HOUR_MS
+
+_LABELLED_MS = HOUR_MS
+"""So long after its start a node gets labels that say what it is."""
 
 
 class PriceRecorder:
@@ -37,7 +42,7 @@ class PriceRecorder:
     def priced(self, machine: Machine, before: Machine | None, now_ms: int) -> Machine:
         """With the prices of `before`, its row so far, and with another one from now on if it costs that. What its
         labels and devices say first counts from its start: they come while it boots."""
-        known = () if before is None or _is_named(before, machine) else before.prices
+        known = () if before is None or _is_named(before, machine, now_ms) else before.prices
         added = self._added(machine, known, now_ms)
         if known and added and known[-1].from_ms >= added[0].from_ms:
             known = known[:-1]
@@ -48,7 +53,8 @@ class PriceRecorder:
         present = self._present(machine)
         begun = [(at, rate) for at, rate in present.rates if at <= now_ms]
         if not begun:
-            return []
+            is_over = present.is_measured and known and known[-1].currency
+            return [RecordedPrice(max(now_ms, known[-1].from_ms), Decimal(0), "")] if is_over else []
         if not known:
             at_start = max((one for one in begun if one[0] <= machine.start_ms), default=None)
             later = [one for one in begun if one[0] > machine.start_ms]
@@ -83,15 +89,14 @@ class PriceRecorder:
         return found
 
 
-def _is_named(before: Machine, after: Machine) -> bool:
-    """Whether something by which prices are found was not known yet."""
-    return any(
-        not was and bool(now)
-        for was, now in (
-            (before.instance_type, after.instance_type),
-            (before.pool, after.pool),
-            (before.region, after.region),
-            (before.model, after.model),
-            (before.devices, after.devices),
-        )
+def _is_named(before: Machine, after: Machine, now_ms: int) -> bool:
+    """Whether something by which prices are found was not known yet. A label that is added later changes no price of
+    the time before."""
+    labels = (
+        (before.instance_type, after.instance_type),
+        (before.pool, after.pool),
+        (before.region, after.region),
     )
+    found = ((before.model, after.model), (before.devices, after.devices))
+    is_new = now_ms - after.start_ms <= _LABELLED_MS
+    return any(not was and bool(now) for was, now in (*found, *(labels if is_new else ())))

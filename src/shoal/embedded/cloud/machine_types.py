@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from shoal.api.resources import amounts
 from shoal.api.taints import Taint
 from shoal.api.wire import to_quantity
+from shoal.autoscale.nodes.advertised_devices import DYNAMIC_MIG, gives_by_claims
 from shoal.autoscale.nodes.gpu_instances import types_for_pool
 from shoal.autoscale.nodes.instance_types import SPOT, InstanceType, Offering
 from shoal.autoscale.nodes.pools import NodePool
@@ -21,6 +22,8 @@ from shoal.autoscale.requirements import RequirementSet
 from shoal.autoscale.requirements.admitted import AdmittedValues
 from shoal.autoscale.requirements.labels import ZONE_LABEL
 from shoal.cloud.port import InstanceRequest
+from shoal.devices.mig_demand import DYNAMIC
+from shoal.devices.names import OWN_DRA
 from shoal.embedded.machines.assembly import machine
 from shoal.embedded.machines.fleet_entry import FleetEntry
 from shoal.embedded.machines.machine import Machine, Sharing
@@ -91,8 +94,9 @@ def machine_of(request: InstanceRequest, instance: str, provider_id: str, number
         taints=tuple(_taint(each) for each in request.taints),
         is_spot=request.capacity_type == SPOT,
         zone=request.zone,
-        mig_config=labels.get(_MIG_CONFIG, ""),
+        mig_config=DYNAMIC if labels.get(OWN_DRA) == DYNAMIC_MIG else labels.get(_MIG_CONFIG, ""),
         sharing=_sharing(labels),
+        gives_by_claims=gives_by_claims(labels) and shape.gpu_model() is not None,
     )
     rack = number // _PER_RACK
     place = MachineTopology(

@@ -147,6 +147,10 @@ class Fleet:
         """Start a machine beside the others; returns once its Node exists. `prepare` is called before. A machine that
         is there already is left as it is."""
         await self._begun.wait()
+        if machine.gives_by_claims and self._fleet_context.claims is None:
+            self._claims = self._context.informers.of(RESOURCE_CLAIMS)
+            await self._context.informers.synced((RESOURCE_CLAIMS,))
+            self._fleet_context = msgspec.structs.replace(self._fleet_context, claims=self._claims)
         present = self._nodes.get(machine.name)
         if present is not None:
             return present

@@ -23,6 +23,7 @@ from shoal.client.refusals import AlreadyExistsError, NotFoundError
 from shoal.devices.mig_demand import DYNAMIC
 from shoal.devices.names import OWN_MIG_LAYOUT
 from shoal.devices.resource_slices import Published
+from shoal.embedded.gpus.device_manager import DeviceManager
 from shoal.embedded.kubelets.context import FleetContext
 from shoal.embedded.kubelets.node_object import node_of, node_status
 from shoal.embedded.kubelets.simulated_node import SimulatedNode
@@ -124,8 +125,9 @@ class NodeRegistration:
             node.mode = "gone"
 
     async def _publish(self, node: SimulatedNode) -> None:
-        """Write the ResourceSlices of the node, if its devices have changed."""
-        content = node.claimed.published() if node.claimed is not None else None
+        """Write the ResourceSlices of the node, if its devices have changed and its driver works."""
+        is_working = isinstance(node.gpus, DeviceManager) and node.gpus.software.has("device-plugin")
+        content = node.claimed.published() if node.claimed is not None and is_working else None
         if content is not None and content != self._published.get(node.name):
             await SlicePublisher(self._api, node.name).publish(content)
             self._published[node.name] = content

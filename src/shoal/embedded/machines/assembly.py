@@ -96,7 +96,7 @@ def _fabric(entry: FleetEntry, place: MachineTopology) -> Fabric | None:
 
 def _terms(provider: str, *, is_spot: bool) -> Mapping[str, str]:
     """The labels of the capacity type, as Karpenter and the cloud set them."""
-    if not provider:
+    if not provider and not is_spot:
         return {}
     found = {"karpenter.sh/capacity-type": "spot" if is_spot else "on-demand"}
     match provider:

@@ -13,6 +13,7 @@ import msgspec
 
 from shoal.api.disruption import PriorityClass
 from shoal.api.pod import PodSpec
+from shoal.api.stated_capacity import stated_by_classes
 from shoal.units.errors import UserError, Where, excerpt
 
 SYSTEM_PRIORITY = 2_000_000_000
@@ -49,7 +50,10 @@ class Priorities:
         self._known = dict(_BUILT_IN)
         self._default = Rank()
         defaults = []
-        for each in classes:
+        every = tuple(classes)
+        self.capacity = stated_by_classes(every)
+        """The capacity types that classes state for their pods."""
+        for each in every:
             rank = Rank(each.value, each.preemption_policy != _NEVER)
             self._known[each.metadata.name] = rank
             if each.global_default:

@@ -1,7 +1,7 @@
 """Answers requests to OpenCost's API from the history in a folder, which another process or task writes.
 
     window = reader.read(query, now_ms)   the records of the window
-    window.answer(sees)                   JSON, reduced to what the reader of the answer may see
+    window.answer(viewer)                 JSON, reduced to what the reader of the answer may see
 
 Both take up to a second for a long window, and are called in a thread. Each reads the file anew, so that nothing is
 kept between requests.
@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from shoal.cost.allocation_request import AllocationRequest, read_request
-from shoal.cost.allocations import Sees, allocations
+from shoal.cost.allocations import AllocationViewer, allocations
 from shoal.cost.cost_settings import CostSettings
 from shoal.cost.prices.machine_prices import MachineKey
 from shoal.cost.records import Records
 from shoal.cost.report import PriceBasis
-from shoal.cost.share_basis import with_share_basis
+from shoal.cost.share_basis import moments_of_use, with_share_basis
 from shoal.store.history.history import ReaderOf, read_history
 
 
@@ -37,8 +37,8 @@ class WindowRecords(msgspec.Struct, frozen=True):
     def namespaces(self) -> set[str]:
         return {one.holder.namespace for one in self.records.holdings}
 
-    def answer(self, sees: Sees | None) -> bytes:
-        """`sees`: None for a reader that sees all. Raises UserError that asks for the prices that are missing."""
+    def answer(self, viewer: AllocationViewer | None) -> bytes:
+        """`viewer`: None for a reader that sees all. Raises UserError that asks for the prices that are missing."""
         settings, request = self.settings, self.request
         basis = PriceBasis(
             file=settings.file,
@@ -47,7 +47,7 @@ class WindowRecords(msgspec.Struct, frozen=True):
             mode=settings.mode,
             measured_watts=self.watts,
         )
-        answer = allocations(self.records, request, basis, settings.cluster, sees)
+        answer = allocations(self.records, request, basis, settings.cluster, viewer)
         document: dict[str, Any] = {"code": 200, "status": "success", "data": answer.sets}
         if notes := [*self.notes, *answer.notes]:
             document["warning"] = "; ".join(notes)
@@ -63,9 +63,10 @@ class AllocationReader:
         history = read_history(self._folder, self._reader)
         try:
             recorded = history.ledger.recorded_ms()
-            request = read_request(query, now_ms if recorded is None else recorded)
+            request = read_request(query, now_ms if recorded is None else recorded, history.end_ms(now_ms))
             start, end = request.window
-            records = history.records(start, end, request.steps if len(request.steps) > 1 else ())
+            steps = request.steps if len(request.steps) > 1 else ()
+            records = history.records(start, end, moments_of_use(self._settings.file, request.window, steps))
             records = with_share_basis(records, self._settings.file)
             own = self._settings.file.on_premises
             watts = history.measured_watts(records.machines, start, end) if own else {}

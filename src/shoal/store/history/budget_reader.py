@@ -13,7 +13,7 @@ from shoal.cost.prices.billing import billing
 from shoal.cost.prices.machine_prices import machine_prices
 from shoal.cost.prices.on_premises import needs_power
 from shoal.cost.prices.price_file import Budget
-from shoal.cost.share_basis import with_share_basis
+from shoal.cost.share_basis import moments_of_use, with_share_basis
 from shoal.cost.statement import Period, statement
 from shoal.store.history.history import ReaderOf, read_history
 from shoal.units.calendar_windows import TimeWindow, day_starts, month_window
@@ -34,8 +34,12 @@ def read_budgets(folder: Path, settings: CostSettings, now_ms: int, reader: Read
         month = month_window(last.year, last.month, UTC)
         window = TimeWindow(month.start_ms, end_ms)
         days = tuple(start for start, _ in day_starts(window, UTC))
-        read = history.records if reads_use else history.records_without_use
-        records = with_share_basis(read(window.start_ms, window.end_ms), settings.file)
+        found = (
+            history.records(*window, moments_of_use(settings.file, window))
+            if reads_use
+            else history.records_without_use(*window)
+        )
+        records = with_share_basis(found, settings.file)
         since_ms = history.ledger.since_ms() or 0
         deleted_ms = history.ledger.deleted_ms() or 0
         watts = history.measured_watts(records.machines, *window) if measures_power else {}

@@ -70,6 +70,12 @@ class UsageHistory:
             gaps=tuple(self.ledger.gaps(start_ms, end_ms)),
         )
 
+    def end_ms(self, now_ms: int) -> int:
+        """Where the future begins: after what was recorded last (the clock of a simulated cluster may be ahead), or now
+        where the recording has stopped."""
+        recorded = self.ledger.recorded_ms()
+        return now_ms if recorded is None or now_ms - recorded > _STALE_MS else recorded
+
     def notes(self, start_ms: int, now_ms: int) -> list[str]:
         """What a reader must know about the time that was recorded, of a window that begins at `start_ms`."""
         since, until, found = self.ledger.since_ms(), self.ledger.recorded_ms(), []

@@ -18,8 +18,10 @@ from typing import Any
 from msgspec import structs
 
 from shoal.api.affinity import TopologySpreadConstraint
+from shoal.api.meta import ObjectMeta
 from shoal.api.pod import Pod, PodSpec, PodStatus
 from shoal.api.selectors import LabelSelector
+from shoal.api.stated_capacity import CAPACITY_TYPE_LABEL, StatedCapacity, on_stated_capacity, stated_capacity
 from shoal.client.item import Item
 from shoal.client.kind import PODS
 from shoal.engine.asks import Ask
@@ -29,7 +31,7 @@ from shoal.engine.node_rules import both_rules
 from shoal.engine.pod_identity import PodIdentity, PodLabels
 from shoal.store.watched.parts import Devices, Volumes
 from shoal.store.watched.pod_annotations import pod_of
-from shoal.store.watched.pod_heads import PodHead, Spec, head_of
+from shoal.store.watched.pod_heads import PodHead, PodHeadMeta, Spec, head_of
 from shoal.store.watched.profiles import USUAL, PodProfile
 from shoal.store.watched.reading import value_of
 from shoal.units.errors import UserError, Where
@@ -77,9 +79,12 @@ class PodAsks:
         self._ranks: dict[tuple[int | None, str, str], Rank | UserError] = {}
 
     def put_priorities(self, priorities: Priorities) -> bool:
-        """Set the priority classes; returns whether the priority of any read pod changed."""
-        self.priorities = priorities
+        """Set the priority classes; returns whether the priority or the ask of any read pod may have changed."""
         before, self._ranks = self._ranks, {}
+        if priorities.capacity != self.priorities.capacity:
+            self.priorities = priorities
+            return True
+        self.priorities = priorities
         return any(self._rank(key) != rank for key, rank in before.items())
 
     def rank(self, spec: Spec) -> Rank:
@@ -137,7 +142,13 @@ class PodAsks:
         if is_ours and spec.scheduler_name in self._spreading:
             shared = shared_labels(head)
             labels_key = (item.namespace, shared) if shared else labels_key
-        key = (*spec.key(), asked, labels_key, is_ours if profile is USUAL else spec.scheduler_name)
+        key = (
+            *spec.key(),
+            asked,
+            self._stated(meta, spec),
+            labels_key,
+            is_ours if profile is USUAL else spec.scheduler_name,
+        )
         found: Ask | UserError | None = self._asks.get(key, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._read(key, item, shared, profile)
@@ -152,7 +163,7 @@ class PodAsks:
             self._equal.clear()
         ask: Ask | UserError | None
         try:
-            pod = value_of(PODS, item, Pod)
+            pod = self._on_stated_capacity(value_of(PODS, item, Pod))
             ask = None if self._claims_anyway(key, pod) else ask_of_pod(pod, profile.added, ())
             if shared and ask is not None and is_spread(ask):
                 ask = ask_of_pod(with_usual_spread(pod, shared), profile.added, ())
@@ -161,6 +172,17 @@ class PodAsks:
             ask = error.at(Where(path=error.where.path))
         self._asks[key] = ask
         return ask
+
+    def _stated(self, meta: PodHeadMeta, spec: Spec) -> StatedCapacity | None:
+        """The capacity type that the pod or its class states."""
+        classes = self.priorities.capacity
+        stated = None
+        if CAPACITY_TYPE_LABEL in meta.annotations or CAPACITY_TYPE_LABEL in meta.labels:
+            stated = stated_capacity(ObjectMeta(labels=meta.labels, annotations=meta.annotations))
+        return stated or (classes.get(spec.priority_class_name) if classes else None)
+
+    def _on_stated_capacity(self, pod: Pod) -> Pod:
+        return on_stated_capacity(pod, self.priorities.capacity)
 
     def _claims_anyway(self, key: _Key, pod: Pod) -> bool:
         """Whether claims provide some of the resources of a pod that names no claim. Evaluated once for each
@@ -175,7 +197,7 @@ class PodAsks:
 
     def _own(self, item: Item, profile: PodProfile) -> Ask:
         """The ask of a pod with its own claims."""
-        pod = value_of(PODS, item, Pod)
+        pod = self._on_stated_capacity(value_of(PODS, item, Pod))
         if self._devices is None:
             return self._shared(profile.named(ask_of_pod(pod, profile.added)))
         refs, asking = self._devices.refs(pod)

@@ -14,14 +14,14 @@ from build.living_cluster import living, namespaces_in
 FLEET = "2xdgx-a100-80,2xp5.48xlarge,1xv100-box-8,2xcpu-64"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def collected_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("collected")
     with living(folder, FLEET, "--memory", "--speed", "60", "--scheduler", "shoal") as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def collected_namespaces(collected_fleet: ServerProcess, kubectl_home: Path) -> Iterator[Kubectl]:
     return namespaces_in(Kubectl(collected_fleet.kubeconfig, kubectl_home))
 

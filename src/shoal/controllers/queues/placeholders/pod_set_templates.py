@@ -17,6 +17,7 @@ from shoal.api.kueue import Workload
 from shoal.api.meta import ObjectMeta
 from shoal.api.node_affinity import NodeAffinity
 from shoal.api.pod import Pod, PodTemplate
+from shoal.api.stated_capacity import on_stated_capacity
 from shoal.client.ecosystem_kinds import WORKLOADS
 from shoal.controllers.scheduling_loop.protocols import PodViews
 from shoal.engine.asks import Ask
@@ -101,6 +102,7 @@ class TemplateAsks:
             return ask_of_pod(pod)
         refs, asking = watched.devices.refs(pod) if pod.spec.resource_claims else (None, pod)
         profile = watched.profile(pod.spec.scheduler_name)
+        asking = on_stated_capacity(asking, watched.priorities.capacity)
         ask = profile.named(ask_of_pod(asking, profile.added, refs))
         rule = self._rules(pod.metadata.key).get(pod_set)
         return ask if rule is None else structs.replace(ask, nodes=both_rules(ask.nodes, rule))

@@ -95,7 +95,11 @@ def is_nothing(amounts: Figures) -> bool:
 def dominant_share(used: Figures, whole: Figures) -> float:
     """The largest used part of any resource of the whole; a part of nothing counts 1."""
     share = 0.0
+    # Without calls: this is computed for every job and queue at every turn.
     for name, amount in whole.items():
         taken = used.get(name, 0)
-        share = max(share, taken / amount if amount > 0 else float(taken > 0))
+        if taken > 0:
+            part = taken / amount if amount > 0 else 1.0
+            if part > share:
+                share = part
     return share

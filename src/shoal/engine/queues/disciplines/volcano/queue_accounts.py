@@ -76,7 +76,9 @@ class QueueAccounts:
 
     def _add(self, sums: ByQueue, queue: str, amounts: Figures, sign: int = 1) -> None:
         for name in self._forest.path(queue):
-            total = sums.setdefault(name, {})
+            total = sums.get(name)
+            if total is None:
+                total = sums[name] = {}
             for resource, amount in amounts.items():
                 total[resource] = total.get(resource, 0) + sign * amount
 

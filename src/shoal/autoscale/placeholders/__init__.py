@@ -1,0 +1,1 @@
+"""Decides by which placeholder pods nodes are requested from another autoscaler."""
