@@ -103,7 +103,7 @@ class Cluster:
         self.refusing = AdmissionFailures(self.changes, self.static_changes)
         """Rows whose kubelets refused pods."""
         self.news = 0
-        """Counts the changes of gangs, topologies and budgets."""
+        """Counts the changes of gangs, topologies and budgets, and of pods that keep their places."""
         self.gpu_free_milli = 0
         """GPU compute free on all nodes together."""
         self._retired: list[int] = []

@@ -180,6 +180,7 @@ class Intake:
     def _stays(self, event: PodStays) -> None:
         if event.key in self.cluster.terminating:
             self.cluster.mark_terminating(event.key, False)
+            self.cluster.news += 1
 
     def _requeue(self, key: str, allocation: PodAllocation) -> None:
         self.cluster.pending.add(
@@ -212,6 +213,7 @@ class Intake:
                 if event.terminating and not allocation.is_terminating:
                     # The other way round it is old news: the end of a pod cannot be called off, only refused.
                     cluster.mark_terminating(event.key)
+                    cluster.news += 1
                 if event.daemon_set:
                     self._update_daemon_set(event, allocation)
                 return
@@ -261,6 +263,9 @@ class Intake:
         before = allocation.who
         if who.traits == before.traits and who.group == before.group:
             allocation.who = who
+            saved = structs.replace(before, since_s=who.since_s, saved_s=who.saved_s, saves_every_s=who.saves_every_s)
+            if saved != who:
+                self.cluster.news += 1
             return
         self.cluster.release(key)
         allocation.who = who

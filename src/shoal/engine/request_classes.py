@@ -51,6 +51,8 @@ _MOST_KEYS_SCANNED: Final = 16_384
 
 _FEW: Final = 16
 """Changed rows that are looked at one by one."""
+_MOST_EXACT: Final = 1 << 49
+"""The points of larger amounts overflow 64 bits, and are always those of numpy."""
 
 
 class RequestClass:
@@ -262,6 +264,9 @@ class RequestClass:
         # Its needs may end before the record does.
         if all(map(ge, free, self._need_line)):
             total = cluster.total[row].tolist()
+            if max(total) > _MOST_EXACT or min(free) < -_MOST_EXACT:
+                self._recompute(np.array([row]))
+                return
             key = self._base.item(row)
             for rule, weight in rules:
                 key += (rule(free, total) * weight) << RANK_BITS

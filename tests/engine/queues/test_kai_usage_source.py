@@ -8,6 +8,7 @@ import pytest
 
 from build.depth import seeds
 from build.fake_prometheus import FakePrometheus
+from shoal.engine.queues.disciplines.kai.division import ShareRequest, divide
 from shoal.engine.queues.disciplines.kai.usage_record import CRON, TUMBLING, Usage, UsageWindow
 from shoal.engine.queues.disciplines.kai.usage_source import ALLOCATED, UsageSource, questions, usage_of
 from shoal.prometheus.promql.series import LabelledValue, SeriesStore
@@ -101,3 +102,18 @@ def test_only_what_was_used_since_the_window_began_counts(window: UsageWindow) -
 def test_an_answer_that_says_nothing_is_no_use_of_zero(answer: bytes, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         usage_of([answer] * 6)
+
+
+def _sum_of(value: str, label: str = "queue_name") -> bytes:
+    return f'{{"data":{{"result":[{{"metric":{{"{label}":"a"}},"values":[[1,"{value}"]]}}]}}}}'.encode()
+
+
+def test_series_without_the_label_of_queues_are_no_use_of_zero() -> None:
+    with pytest.raises(ValueError, match="no label queue_name"):
+        usage_of([_sum_of("1", "queue")] * 3 + [_sum_of("4")] * 3)
+
+
+def test_fair_shares_can_be_worked_out_from_sums_of_any_size() -> None:
+    usage = usage_of([_sum_of("1e308")] * 3 + [_sum_of("1e-308")] * 3)["a"]
+    queues = [ShareRequest("a", 4, usage=usage[0]), ShareRequest("b", 4)]
+    assert divide(4, queues, k=1.0).shares == {"a": 0, "b": 4}

@@ -107,3 +107,4 @@ class AfterTerminations:
         for pod, row, grant in self._destinations:
             ledger.place(pod, row, grant, nominated=True)
             state.intentions.append(Nominate(pod, names[row], grant))
+            state.made_again += pod in state.renewed

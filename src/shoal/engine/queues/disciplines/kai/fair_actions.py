@@ -60,7 +60,7 @@ def allocate(cycle: FairshareCycle) -> None:
         line.changed(job.leaf)
     # A cycle that its limit has cut is continued by the next one where it ended.
     left, cycle.unfinished = cycle.unfinished, None
-    line, stuck = left if left is not None and not promised else (_line(cycle, ALLOCATE), set())
+    line, stuck = left or (_line(cycle, ALLOCATE), set())
     while not cycle.state.is_full() and (job := line.pop()) is not None:
         if _takes_step(cycle, job, stuck, departures) and job.step:
             line.push(job)
@@ -233,8 +233,10 @@ class _Consolidation(_VictimAction):
         return cycle.has_free_gpus(job)
 
     def may_yield(self, job: FairJob) -> bool:
-        pods = self.cycle.cluster.pods
-        return all(pods[pod].is_bound and pods[pod].who.returns for pod in job.active)
+        pods = [self.cycle.cluster.pods[pod] for pod in job.active]
+        is_bound = all(pod.is_bound for pod in pods)
+        self.cycle.is_final &= is_bound
+        return is_bound and all(pod.who.returns for pod in pods)
 
     def rules(self) -> VictimRules:
         return VictimRules(
@@ -349,6 +351,8 @@ def evict_stale(cycle: FairshareCycle, since_s: dict[str, float], seen: set[str]
                 state.ledger.mark_terminating(pod)
                 state.intentions.append(Evict(pod, "", Code.STALE))
                 cycle.counts.evicted[(job.name, STALE)] += 1
+            else:
+                cycle.is_final = False
     since_s.clear()
     since_s.update(stale)
     seen.clear()

@@ -79,6 +79,9 @@ class FairshareCycle:
         """Job -> why it was not served."""
         self.due_s = math.inf
         """When the passing of time alone may change a decision."""
+        self.is_final = True
+        """Whether the next cycle decides nothing if this one has not and nothing changes: not where earlier parts of it
+        have, nor where pods keep their places only until their bindings are confirmed."""
         self.touched: set[FairJob] = set()
         """Jobs that were given room, or that yielded."""
         self.counts = ActionCounts()
@@ -91,6 +94,7 @@ class FairshareCycle:
         """Go on in the next cycle: this one ended before all jobs were looked at, and nothing has changed since."""
         self.state = state
         state.why.update(self.why)
+        self.is_final = False
         self._log.clear()
         self.touched.clear()
 

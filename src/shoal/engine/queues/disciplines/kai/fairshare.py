@@ -62,6 +62,8 @@ class Fairshare:
         self._kept: frozenset[str] = frozenset()
         self._cut: tuple[object, ...] | None = None
         """The facts as the last cycle left them, if it ended before all jobs were looked at."""
+        self._cut_at = 0
+        """The place of the action that it ended in: the next cycle does not repeat those before."""
         self._quiet: tuple[object, ...] | None = None
         """The facts under which nothing is left to decide; None while there may be."""
 
@@ -77,7 +79,8 @@ class Fairshare:
 
     def named_steps(self) -> tuple[tuple[str, Step], ...]:
         """With the name of each action; the first and the last step are none."""
-        return (OPEN, self._open), *((action, self._step(action)) for action in self.actions), (CLOSE, self._end)
+        actions = ((action, self._step(at, action)) for at, action in enumerate(self.actions))
+        return (OPEN, self._open), *actions, (CLOSE, self._end)
 
     def next_s(self) -> float | None:
         """When the passing of time alone may change a decision."""
@@ -87,10 +90,10 @@ class Fairshare:
         """Keep all gangs in queues of KAI from the steps of others."""
         state.keep(_queued_gangs(state))
 
-    def _step(self, action: str) -> Step:
+    def _step(self, at: int, action: str) -> Step:
         if action == STALE:
-            return partial(self._run, lambda cycle: evict_stale(cycle, self.stale_since_s, self._seen))
-        return partial(self._run, ACTIONS[action])
+            return partial(self._run, at, lambda cycle: evict_stale(cycle, self.stale_since_s, self._seen))
+        return partial(self._run, at, ACTIONS[action])
 
     def _open(self, state: CycleState) -> None:
         """Read the jobs, if anything may have changed."""
@@ -98,19 +101,21 @@ class Fairshare:
             self.last.resume(state)
         elif not self._is_quiet(state):
             self._quiet = None
+            self._cut_at = 0
             self._kept = _queued_gangs(state)
             self.last = FairshareCycle(state, self.queues, self.settings, self.usage, self.pool)
         self._cut = None
         state.keep(self._kept)
 
-    def _run(self, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
-        if self._quiet is None and self.last is not None:
+    def _run(self, at: int, action: Callable[[FairshareCycle], None], state: CycleState) -> None:
+        if self._quiet is None and self.last is not None and at >= self._cut_at:
             with self._placement.within(state):
                 action(self.last)
-            self._cut = self._facts(state) if state.is_cut else None
+            if state.is_cut:
+                self._cut, self._cut_at = self._facts(state), at
 
     def _end(self, state: CycleState) -> None:
-        if self._quiet is None and not state.intentions:
+        if self._quiet is None and not state.intentions and self.last is not None and self.last.is_final:
             self._quiet = self._facts(state)
 
     def _is_quiet(self, state: CycleState) -> bool:

@@ -25,6 +25,8 @@ from shoal.engine.queues.disciplines.kai.usage_record import (
 _QUEUE = "queue_name"
 ALLOCATED = ("kai_queue_allocated_gpus", "kai_queue_allocated_cpu_cores", "kai_queue_allocated_memory_bytes")
 CAPACITY = tuple(f'sum(kube_node_status_capacity{{resource="{name}"}})' for name in ("nvidia_com_gpu", "cpu", "memory"))
+_MOST = 1e9
+"""A queue cannot have used more of the capacity: numbers of any size stay numbers."""
 _Sample = tuple[float, str]
 
 
@@ -72,11 +74,15 @@ def usage_of(answers: Sequence[bytes]) -> Usage:
     capacity = [sum(each.values()) for each in values[half:]]
     if not any(capacity):
         raise ValueError("the server knows no capacity of nodes in the window")
+    queues = {queue for used in values[:half] for queue in used}
+    if queues == {""}:
+        raise ValueError(f"what is allocated has no label {_QUEUE}")
     return {
         queue: tuple(
-            used.get(queue, 0.0) / whole if whole > 0 else 0.0 for used, whole in zip(values, capacity, strict=False)
+            min(used.get(queue, 0.0) / whole, _MOST) if whole > 0 else 0.0
+            for used, whole in zip(values, capacity, strict=False)
         )
-        for queue in sorted({queue for used in values[:half] for queue in used})
+        for queue in sorted(queues)
     }
 
 

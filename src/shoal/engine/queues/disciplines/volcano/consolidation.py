@@ -10,7 +10,7 @@ one of them does, nothing is moved.
 
 from __future__ import annotations
 
-from shoal.engine.pods import PodAllocation
+from shoal.engine.pods import PodAllocation, PodState
 from shoal.engine.preemption.preemptor import gang_preemptor
 from shoal.engine.queues.disciplines.volcano.configuration import CONSOLIDATES
 from shoal.engine.queues.disciplines.volcano.gang_of_job import gang_of_job
@@ -32,6 +32,7 @@ def consolidate(session: Session) -> None:
     ]
     if not starving or any(session.rows_for(pod) is not None for job in starving for pod in job.pending.values()):
         return
+    session.is_final &= all(pod.state is not PodState.ASSUMED for pod in session.cluster.pods.values())
     spares_system = "conformance" in names
 
     def may_move(allocation: PodAllocation) -> bool:

@@ -45,6 +45,8 @@ class Volcano:
         """The last session."""
         self._cut: Stamp | None = None
         """The facts as the last session left them, if its cycle ended before all jobs were looked at."""
+        self._cut_at = 0
+        """The place of the action that it ended in: the next cycle does not repeat those before."""
         self._settled: Stamp | None = None
         """What the facts were when the last session ended."""
         self._settled_until_s = 0.0
@@ -93,12 +95,12 @@ class Volcano:
 
     def named_steps(self) -> tuple[tuple[str, Step], ...]:
         """The actions of the configuration, in order, and then what Volcano has no action for."""
-        actions = ((name, partial(self._run, name)) for name in self._configuration.actions)
+        actions = ((name, partial(self._run, at, name)) for at, name in enumerate(self._configuration.actions))
         return ((OPEN, self._open), *actions, (CLOSE, self._close))
 
     def admission_steps(self) -> tuple[Step, ...]:
         """Admit groups and place nothing, where another scheduler places the pods."""
-        return (self._open, partial(self._run, ENQUEUE), self._settle)
+        return (self._open, partial(self._run, len(self._configuration.actions), ENQUEUE), self._settle)
 
     @property
     def rests(self) -> bool:
@@ -117,22 +119,22 @@ class Volcano:
         self.keep(state)
         self._rests = self.is_idle and self._settled_until_s > state.now_s
         goes_on, self._cut = self._cut is not None and self._cut == self._stamp(state.cluster), None
-        if goes_on and self.session is not None:
+        if goes_on and self.session is not None and _changes_s(self.session) > state.now_s:
             self.session.resume(state)
         elif not self._rests:
             self._settled = None
+            self._cut_at = 0
             self.session = Session(state, self._facts(), self._configuration, self._memory)
 
-    def _run(self, name: str, state: CycleState) -> None:
-        if self.session is None:
-            return
-        if self._rests:
+    def _run(self, at: int, name: str, state: CycleState) -> None:
+        if self.session is None or self._rests or at < self._cut_at:
             return
         with self._preferences.within(state):
             ACTIONS[name](self.session)
         if name == ENQUEUE:
             self._admit(self.session.enqueued)
-        self._cut = self._stamp(state.cluster) if state.is_cut else None
+        if state.is_cut:
+            self._cut, self._cut_at = self._stamp(state.cluster), at
 
     def _close(self, state: CycleState) -> None:
         """Move pods for the jobs that still wait."""
@@ -146,5 +148,11 @@ class Volcano:
         """Remember what the facts were."""
         if self.session is None or self._rests:
             return
-        self._settled = self._stamp(state.cluster)
-        self._settled_until_s = min((plugin.changes_s() for plugin in self.session.plugins), default=_NEVER)
+        self._settled_until_s = _changes_s(self.session)
+        if self.session.is_final:
+            self._settled = self._stamp(state.cluster)
+
+
+def _changes_s(session: Session) -> float:
+    """When a plugin may decide otherwise without an event."""
+    return min((plugin.changes_s() for plugin in session.plugins), default=_NEVER)

@@ -35,17 +35,20 @@ _STRATEGY_WEIGHT = 10
 """The default weight of resource-strategy-fit."""
 _LEAST_ALLOCATED: Mapping[str, Any] = {name: {"type": "LeastAllocated", "weight": 1} for name in ("cpu", "memory")}
 _LISTED = "binpack.resources"
+_MOST_WEIGHT = 100_000
+"""All weights of a profile together, so that the points of a node fit into its key; larger ones keep their ratio."""
+_SCORED = ("nodeorder", "binpack", "resource-strategy-fit")
 
 
 def volcano_profile(configuration: VolcanoConfiguration) -> Profile:
     static: list[tuple[StaticScore, int]] = []
     scores: list[tuple[NodeScore, int]] = []
     soft = Soft()
-    for option in configuration.plugins():
-        if not option.has("NodeOrder"):
-            continue
+    options = [each for each in configuration.plugins() if each.name in _SCORED and each.has("NodeOrder")]
+    most = _MOST_WEIGHT // max(len(options), 1)
+    for option in options:
         if option.name == "nodeorder":
-            weights = node_order_weights(option)
+            weights = _bounded(node_order_weights(option), most)
             soft = Soft(weights["podaffinity"] * _FINER, weights["podtopologyspread"] * _FINER)
             static += [
                 (PreferredAffinity(), weights["nodeaffinity"] * _FINER),
@@ -59,12 +62,12 @@ def volcano_profile(configuration: VolcanoConfiguration) -> Profile:
         elif option.name == "binpack":
             arguments = option.arguments
             weight = number(arguments, "binpack.weight", number(arguments, "weight", 1))
-            scores.append((binpack_score(arguments), int(weight)))
+            scores.append((binpack_score(arguments), _bounded({"": weight}, most)[""]))
         elif option.name == "resource-strategy-fit":
             resources = option.arguments.get("resources")
             score = strategy_score(resources if isinstance(resources, Mapping) and resources else _LEAST_ALLOCATED)
             weight = number(option.arguments, "resourceStrategyFitWeight", _STRATEGY_WEIGHT)
-            scores.append((score, int(weight if weight >= 0 else _STRATEGY_WEIGHT)))
+            scores.append((score, _bounded({"": weight if weight >= 0 else _STRATEGY_WEIGHT}, most)[""]))
     return Profile(
         "Volcano",
         tuple((score, weight) for score, weight in static if weight),
@@ -74,11 +77,11 @@ def volcano_profile(configuration: VolcanoConfiguration) -> Profile:
     )
 
 
-def node_order_weights(option: PluginOption) -> dict[str, int]:
+def node_order_weights(option: PluginOption) -> dict[str, float]:
     """The arguments are named as in `leastrequested.weight`; `LeastRequestedWeight` is the same."""
     said = {name.lower().removesuffix("weight").removesuffix("."): name for name in option.arguments}
     return {
-        name: int(number(option.arguments, said[name], default)) if name in said else default
+        name: number(option.arguments, said[name], default) if name in said else default
         for name, default in _NODE_ORDER.items()
     }
 
@@ -92,15 +95,25 @@ def binpack_score(arguments: Mapping[str, Any]) -> WeightedBinpack:
     named |= {name: f"{_LISTED}.{name}" for name in listed}
     weights: dict[str, float] = {"cpu": 1, "memory": 1}
     weights |= {short: number(arguments, name, 1) for short, name in named.items()}
-    return WeightedBinpack(tuple((short, int(weight if weight >= 0 else 1)) for short, weight in weights.items()))
+    return WeightedBinpack(
+        tuple(_bounded({short: weight if weight >= 0 else 1 for short, weight in weights.items()}).items())
+    )
 
 
 def strategy_score(resources: Mapping[str, Any]) -> PerResource:
     """Each resource by a strategy and a weight of its own."""
+    read = {name: said for name, said in resources.items() if isinstance(said, Mapping)}
+    weights = _bounded({name: number(said, "weight", 1) for name, said in read.items()})
     return PerResource(
-        tuple(
-            (name, str(said.get("type", "LeastAllocated")), int(number(said, "weight", 1)))
-            for name, said in resources.items()
-            if isinstance(said, Mapping)
-        )
+        tuple((name, str(said.get("type", "LeastAllocated")), weights[name]) for name, said in read.items())
     )
+
+
+def _bounded(weights: Mapping[str, float], most: int = _MOST_WEIGHT) -> dict[str, int]:
+    """Whole weights, in the same ratio where their sum would be too large."""
+    largest = max(map(abs, weights.values()), default=0)
+    if largest == 0 or sum(abs(weight / largest) for weight in weights.values()) * largest <= most:
+        return {name: int(weight) for name, weight in weights.items()}
+    parts = {name: weight / largest for name, weight in weights.items()}
+    whole = sum(map(abs, parts.values()))
+    return {name: int(part * most / whole) for name, part in parts.items()}

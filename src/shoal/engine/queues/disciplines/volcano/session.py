@@ -53,6 +53,9 @@ class Session(Hooks):
         """Jobs that the session admitted, in order."""
         self.refusals: dict[str, str] = {}
         """Job -> why the session did not start what it lacks."""
+        self.is_final = True
+        """Whether the next one decides nothing if the last cycle of this has not and nothing changes: not where earlier
+        cycles of it have, nor where pods keep their places only until their bindings are confirmed."""
         self.unfinished: object = None
         """The run of an action that the limit of its cycle has cut."""
         self._log: list[tuple[str, JobState, PodOfJob]] = []
@@ -78,6 +81,7 @@ class Session(Hooks):
         """Go on in the next cycle: this one ended before all jobs were looked at, and nothing has changed since."""
         state.why.update(self.state.why)
         self.state = state
+        self.is_final = False
         self._log.clear()
 
     @property

@@ -27,7 +27,7 @@ NOT_ALLOCATABLE = "queue {} has not enough quota left"
 def allocate(session: Session) -> None:
     """A cycle that its limit has cut is continued by the next one where it ended."""
     allocation = session.unfinished
-    if not isinstance(allocation, _Allocation) or allocation.enqueued != len(session.enqueued):
+    if not isinstance(allocation, _Allocation):
         allocation = _Allocation(session)
     allocation.run()
     session.unfinished = allocation if session.state.is_cut else None
@@ -38,8 +38,6 @@ class _Allocation:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.enqueued = len(session.enqueued)
-        """Jobs that the session had admitted when it began."""
         self._departing = DepartingCapacity(session)
         self._tasks: dict[str, deque[PodOfJob]] = {}
         self._jobs: dict[str, list[tuple[Key, JobState]]] = {}
@@ -79,8 +77,10 @@ class _Allocation:
         jobs = [job for waiting in self._jobs.values() for _, job in waiting] if renewed else []
         promised = [job for job in jobs if not renewed.isdisjoint(job.pending)]
         for job in sorted(promised, key=lambda each: (session.queue_key(each.queue), session.job_key(each))):
-            while not (renewed.isdisjoint(job.pending) or session.is_overused(job.queue)) and self._turn(job):
-                continue
+            while not (renewed.isdisjoint(job.pending) or session.is_overused(job.queue)):
+                # Of a job that is ready, a pod may find neither a node nor a promise any more.
+                if not self._turn(job) or not self._has_tasks(job):
+                    break
 
     def _refuse_all(self, queue: str) -> None:
         for _, job in self._jobs[queue]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,12 +14,13 @@ _DAY_MINUTES = 24 * 60
 
 
 def number(arguments: Arguments, name: str, default: float) -> float:
-    """An argument of 0 is an answer."""
+    """An argument of 0 is an answer; one that is no finite number is none."""
     value = arguments.get(name)
     try:
-        return default if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+        found = default if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return default
+    return found if math.isfinite(found) else default
 
 
 def duration_s(text: Any) -> float | None:
