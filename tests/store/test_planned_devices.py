@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
 from build.claim_plans import (
     CLASSES,
     DYNAMIC,
+    NOW,
     V1,
     claim,
     decided,
@@ -28,7 +30,9 @@ from shoal.api.slices import ResourceSlice
 from shoal.autoscale.nodes.device_templates import of_machine
 from shoal.autoscale.nodes.gpu_instances import type_named
 from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.devices.names import OWN_DRA
+from shoal.store.planned_devices import KnownDevices
 from shoal.units.errors import Where
 
 HOPPER = "device.attributes['gpu.nvidia.com'].architecture == 'Hopper'"
@@ -232,6 +236,25 @@ def test_devices_of_any_driver_are_copied_from_a_node_of_the_pool_without_what_o
     assert "0 match" in why(plan_of(*base, claiming("a", "this")))
     device["taints"][0]["key"] = "other.test/reserved"
     assert launched(plan_of(*base, claiming("a", "any"))) == []
+
+
+def test_machines_whose_devices_turned_out_otherwise_than_expected_are_not_bought_again_and_again() -> None:
+    known = KnownDevices()
+    first_slot = "device.attributes['resource.kubernetes.io'].pciBusID == '0000:01:00.0'"
+    base = [*CLASSES, node_pool("gpu", "g5.xlarge"), template("t/odd", wants(1, first_slot)), claiming("a", "odd")]
+
+    def bought(*there: Object, minutes: int) -> list[str]:
+        now = NOW + timedelta(minutes=minutes)
+        return launched(NodePlanner(scaling_of(*base, *there, known=known, now=now)[1]).plan())
+
+    slices = machine_slices("new", "g5.xlarge")
+    for piece in slices:
+        for device in piece["spec"]["devices"]:
+            device["attributes"]["resource.kubernetes.io/pciBusID"] = {"string": "0000:53:00.0"}
+    assert bought(minutes=0) == ["g5.xlarge"]
+    assert bought(machine_node("new", "gpu", "g5.xlarge"), *slices, minutes=5) == []
+    assert bought(minutes=6) == []
+    assert bought(minutes=90) == ["g5.xlarge"]
 
 
 def test_a_node_that_starts_counts_with_the_devices_that_it_will_publish() -> None:

@@ -99,6 +99,7 @@ def undecided_scaling(
     classes = capacity_of_classes(inventory)
     waiting = {key: with_stated_capacity(pod, classes) for key, pod in waiting.items()}
     nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
+    options.devices.begin(options.now.timestamp())
     devices, stripped = planned_devices(
         inventory, objects.pools, types, [node.existing for node in nodes], list(waiting.values()), options.devices
     )
