@@ -266,6 +266,28 @@ def test_a_node_that_starts_counts_with_the_devices_that_it_will_publish() -> No
     assert launched(plan) == ["g5.12xlarge"]
 
 
+def test_pods_that_share_a_claim_use_a_node_that_exists_whatever_its_host_name() -> None:
+    new = machine_node("ip-10-0-0-1.test", "gpu", "g5.12xlarge", is_ready=False)
+    new["metadata"]["labels"]["kubernetes.io/hostname"] = "ip-10-0-0-1"
+    base = [*CLASSES, node_pool("gpu", "g5.12xlarge"), new, claim("t/both", wants())]
+    plan = plan_of(*base, claiming("a", "", "both"), claiming("b", "", "both"))
+    assert (dict(plan.placed), launched(plan)) == (dict.fromkeys(("t/a", "t/b"), "ip-10-0-0-1.test"), [])
+
+
+def test_a_pod_brings_no_single_member_of_a_gang_with_which_it_shares_a_claim() -> None:
+    group = thing("scheduling.x-k8s.io/v1alpha1", "PodGroup", "t/g", spec={"minMember": 2})
+    member, other = claiming("member", "", "both", cpu=30), pod("t/other", limits={"cpu": 1000})
+    for each in (member, other):
+        each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
+    base = [*CLASSES, node_pool("gpu", "g5.xlarge", "g5.12xlarge"), group, claim("t/both", wants())]
+    plan = plan_of(*base, member, other, claiming("alone", "", "both"))
+    assert launched(plan) == ["g5.xlarge"]
+    assert [each.pod for each in plan.pending] == ["t/member", "t/other"]
+    other["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1"
+    plan = plan_of(*base, member, other, claiming("alone", "", "both"))
+    assert plan.pending == ()
+
+
 def removal(*objects: Object) -> tuple[tuple[str, ...], list[str]]:
     """The nodes that are removed, and the types of what replaces them."""
     found = scaling_of(*objects, removes=True)[0].removal

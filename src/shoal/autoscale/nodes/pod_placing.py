@@ -81,10 +81,10 @@ class PodPlacing:
         return self._add_alone(pod, within)
 
     def _hosts(self, pod: PlannedPod) -> list[str]:
-        """The nodes that exist, that are planned, and that would be planned next."""
+        """The host names of the nodes that exist, that are planned, and that would be planned next."""
         rows = self._facts.existing.feasible(pod.shape.first.choices[0].ask, pod.shape.first.tolerations)
         planned = (node.name for node in self.nodes)
-        return [*map(self._facts.existing.name_of, rows), *planned, f"planned-{self._made}"]
+        return [*map(self._facts.existing.host_of, rows), *planned, f"planned-{self._made}"]
 
     def _add_alone(self, pod: PlannedPod, within: RequirementSet) -> bool:
         number = 0

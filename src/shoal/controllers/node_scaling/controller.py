@@ -30,6 +30,7 @@ from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.seen_machines import SeenMachines
 from shoal.autoscale.nodes.static_pools import static_change
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
@@ -100,7 +101,7 @@ class NodeScalingController:
         self._facts = ClaimConditions(context, parts.writer)
         self._times = PassTimes()
         self._computations = Computations()
-        self._devices = KnownDevices()
+        self._devices, self._machines = KnownDevices(), SeenMachines()
         self._found = asyncio.Event()
         self._pools = NODE_POOLS
         """In the version that is served, once there is one."""
@@ -246,6 +247,7 @@ class NodeScalingController:
             self._context.clock.now(),
             PlanningSettings(packing="LeastCost"),
             devices=self._devices,
+            machines=self._machines,
         )
         waiting = unschedulable(inventory)
         scaling, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)
