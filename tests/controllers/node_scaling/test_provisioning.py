@@ -44,7 +44,7 @@ def test_a_machine_that_is_not_what_its_catalogue_says_is_bought_once(tmp_path: 
 
             async def as_listed(pool: NodePool) -> tuple[InstanceType, ...]:
                 labels = {wrong: ("NVIDIA-A10-24Q",)} if wrong != "memory" else {}
-                return tuple(replace(one, overhead={}, labels=one.labels | labels) for one in await read(pool))
+                return tuple(replace(one, overhead={}, labels={**one.labels, **labels}) for one in await read(pool))
 
             world.cloud.instance_types = as_listed  # type: ignore[method-assign]
             await world.add_pool(types=["g5.xlarge"], disruption={"consolidateAfter": "10s"})
@@ -57,6 +57,25 @@ def test_a_machine_that_is_not_what_its_catalogue_says_is_bought_once(tmp_path: 
             assert await world.instances() == []
 
     with_wrong_catalogue()
+
+
+@virtual
+async def test_a_pod_that_no_new_node_helps_gets_fewer_and_fewer_of_them(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path) as world:
+        await world.add_pool(types=["g5.xlarge"], disruption={"consolidateAfter": "10s"})
+        await world.pod("large", 0, containers=[_container({"cpu": "3.8"})])
+        taken: set[str] = set()
+        for _ in range(160):
+            # What runs on every node, and no plan knows.
+            for name in {each["metadata"]["name"] for each in await world.nodes()} - taken:
+                notes = {"kubernetes.io/config.mirror": "x"}
+                await world.pod(f"static-{name}", 0, notes=notes, nodeName=name, containers=[_container({"cpu": "1"})])
+                taken.add(name)
+            await world.cluster.pass_time(2)
+        assert 2 <= len(world.cloud.requests) <= 4
+        assert await world.instances() == []
+        said = [each["message"] for each in await world.cluster.events("large") if each["reason"] == "NotProvisioned"]
+        assert any("nodes have started for it, but its scheduler places it" in each for each in said)
 
 
 @virtual

@@ -257,11 +257,12 @@ class NodeScalingController:
         kept = [pod for each in demand.booked for pod in each.pods]
         given, homeless = await self._computations.booked(given, kept)
         freed = await self._computations.freed(state.cluster, given, self._freeing, options.now)
-        given = freed.added_to(given)
+        given = self._provisioning.repeated.applied(freed.added_to(given), options.now.timestamp())
         return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless, freed)
 
     async def _decide(self, state: ScalingState, world: World) -> float | None:
         """Which nodes to provision, which to take back, and which to remove."""
+        self._provisioning.note_started(world.claims)
         soonest = [await self._requests.advance()]
         found = await self._checked(world, await self._situation(state, world))
         if found is None:
@@ -277,7 +278,8 @@ class NodeScalingController:
         now_s = self._context.clock.seconds()
         soonest.append(found.freed.over_after_s(now_s))
         if plan.pending:
-            due = (self._failures.next_s(now_s), self._parts.refusals.next_s(now_s))
+            parts = self._failures, self._parts.refusals, self._provisioning.repeated
+            due = [each.next_s(now_s) for each in parts]
             soonest += [max(each - now_s, GATHER_S) for each in due if each is not None]
         await self._requests.conclude(found.demand.to_provision, plan, world.launched(), world.claims_by_home())
         await self._repartitioning.carry_out(found.freed, plan)
