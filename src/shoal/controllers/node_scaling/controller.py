@@ -297,7 +297,8 @@ class NodeScalingController:
         # The nodes of static pools need no pods.
         pools = {pool.name for pool in found.given.pools if not pool.is_static}
         counted_claims = [claim for claim in world.claims if claim.pool in pools]
-        soonest.append(await self._provisioning.take_back(counted_claims, found.used(), both))
+        used = found.used() | state.homes_of_unread()
+        soonest.append(await self._provisioning.take_back(counted_claims, used, both))
         if plan.new_nodes or headroom.new_nodes or static.new_nodes:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
@@ -343,6 +344,7 @@ class NodeScalingController:
             *plan.placed.values(),
             *replaced,
             *found.booked(),
+            *state.homes_of_unread(),
             *(name for name in world.nodes if name not in claims),
         }
         options = replace(found.options, protected=frozenset(protected))
