@@ -190,7 +190,8 @@ class PodPlacing:
         self.of_pool[name] = template
 
         def undo() -> None:
-            self.nodes.remove(node)
+            # Later nodes were taken back before.
+            self.nodes.pop()
             del self.of_pool[name]
             self._domains.forget_host(name)
 
