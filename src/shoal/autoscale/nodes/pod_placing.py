@@ -52,6 +52,7 @@ class PodPlacing:
         self.refusals: dict[str, PodRefusal] = {}
         self._undo: list[Callable[[], None]] = []
         self._made = 0
+        self._numbers: dict[VariantKey, int] = {}
 
     @property
     def mark(self) -> int:
@@ -136,7 +137,8 @@ class PodPlacing:
         self._undo.append(undo)
 
     def _to_planned(self, pod: PlannedPod, known: VariantKey, variant: PodVariant, choice: VariantChoice) -> bool:
-        candidates = [node for node in self.nodes if known not in node.refused]
+        number = self._numbers.setdefault(known, len(self._numbers))
+        candidates = [node for node in self.nodes if number not in node.refused]
         if pod.shared_claims:
             candidates = [node for node in candidates if not self._facts.claims.refusal(pod, node.name)]
         candidates.sort(key=lambda node: len(node.pods))
@@ -150,7 +152,7 @@ class PodPlacing:
                     self._record_planned(pod, node, variant, choice, found)
                     return True
             elif found.is_final and len(variant.choices) == 1:
-                node.refused.add(known)
+                node.refused.add(number)
         return False
 
     def _to_new(self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice, refusals: dict[str, str]) -> bool:
