@@ -32,6 +32,7 @@ from shoal.engine.profile import DEFAULT_POLICY, profile_named
 from shoal.store.inventory import Inventory
 from shoal.store.manifest_cluster import manifest_cluster_of
 from shoal.store.node_planning import NodeScaling, ScalingOptions, search_removal, undecided_scaling
+from shoal.store.planned_devices import KnownDevices
 
 V1 = "resource.k8s.io/v1"
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -112,10 +113,13 @@ def decided(objects: Iterable[Object]) -> tuple[Inventory, Cluster, dict[str, Po
     return inventory, cluster, pods
 
 
-def scaling_of(*objects: Object, removes: bool = False) -> tuple[NodeScaling, PlanningInput]:
-    """What the planning depends on, and with `removes` what is removed."""
+def scaling_of(
+    *objects: Object, removes: bool = False, known: KnownDevices | None = None, now: datetime = NOW
+) -> tuple[NodeScaling, PlanningInput]:
+    """What the planning depends on, and with `removes` what is removed. `known`: from earlier plannings."""
     inventory, cluster, pods = decided(objects)
-    options = ScalingOptions(types_for_pool, NOW, PlanningSettings(packing="LeastCost"))
+    settings = PlanningSettings(packing="LeastCost")
+    options = ScalingOptions(types_for_pool, now, settings, devices=known or KnownDevices())
     scaling, given = undecided_scaling(inventory, cluster, pods, {}, options)
     if removes:
         search_removal(scaling, given, inventory, cluster, options)

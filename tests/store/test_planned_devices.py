@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
 from build.claim_plans import (
     CLASSES,
     DYNAMIC,
+    NOW,
     V1,
     claim,
     decided,
@@ -28,7 +30,9 @@ from shoal.api.slices import ResourceSlice
 from shoal.autoscale.nodes.device_templates import of_machine
 from shoal.autoscale.nodes.gpu_instances import type_named
 from shoal.autoscale.nodes.plan import NodePlan
+from shoal.autoscale.nodes.planner import NodePlanner
 from shoal.devices.names import OWN_DRA
+from shoal.store.planned_devices import KnownDevices
 from shoal.units.errors import Where
 
 HOPPER = "device.attributes['gpu.nvidia.com'].architecture == 'Hopper'"
@@ -234,6 +238,25 @@ def test_devices_of_any_driver_are_copied_from_a_node_of_the_pool_without_what_o
     assert launched(plan_of(*base, claiming("a", "any"))) == []
 
 
+def test_machines_whose_devices_turned_out_otherwise_than_expected_are_not_bought_again_and_again() -> None:
+    known = KnownDevices()
+    first_slot = "device.attributes['resource.kubernetes.io'].pciBusID == '0000:01:00.0'"
+    base = [*CLASSES, node_pool("gpu", "g5.xlarge"), template("t/odd", wants(1, first_slot)), claiming("a", "odd")]
+
+    def bought(*there: Object, minutes: int) -> list[str]:
+        now = NOW + timedelta(minutes=minutes)
+        return launched(NodePlanner(scaling_of(*base, *there, known=known, now=now)[1]).plan())
+
+    slices = machine_slices("new", "g5.xlarge")
+    for piece in slices:
+        for device in piece["spec"]["devices"]:
+            device["attributes"]["resource.kubernetes.io/pciBusID"] = {"string": "0000:53:00.0"}
+    assert bought(minutes=0) == ["g5.xlarge"]
+    assert bought(machine_node("new", "gpu", "g5.xlarge"), *slices, minutes=5) == []
+    assert bought(minutes=6) == []
+    assert bought(minutes=90) == ["g5.xlarge"]
+
+
 def test_a_node_that_starts_counts_with_the_devices_that_it_will_publish() -> None:
     base = [*CLASSES, node_pool("gpu", "g5.12xlarge"), machine_node("new", "gpu", "g5.12xlarge", is_ready=False)]
     base.append(template("t/two", wants(2)))
@@ -241,6 +264,28 @@ def test_a_node_that_starts_counts_with_the_devices_that_it_will_publish() -> No
     plan = plan_of(*base, *pods)
     assert Counter(plan.placed.values()) == {"new": 2}
     assert launched(plan) == ["g5.12xlarge"]
+
+
+def test_pods_that_share_a_claim_use_a_node_that_exists_whatever_its_host_name() -> None:
+    new = machine_node("ip-10-0-0-1.test", "gpu", "g5.12xlarge", is_ready=False)
+    new["metadata"]["labels"]["kubernetes.io/hostname"] = "ip-10-0-0-1"
+    base = [*CLASSES, node_pool("gpu", "g5.12xlarge"), new, claim("t/both", wants())]
+    plan = plan_of(*base, claiming("a", "", "both"), claiming("b", "", "both"))
+    assert (dict(plan.placed), launched(plan)) == (dict.fromkeys(("t/a", "t/b"), "ip-10-0-0-1.test"), [])
+
+
+def test_a_pod_brings_no_single_member_of_a_gang_with_which_it_shares_a_claim() -> None:
+    group = thing("scheduling.x-k8s.io/v1alpha1", "PodGroup", "t/g", spec={"minMember": 2})
+    member, other = claiming("member", "", "both", cpu=30), pod("t/other", limits={"cpu": 1000})
+    for each in (member, other):
+        each["metadata"]["labels"] = {"scheduling.x-k8s.io/pod-group": "g"}
+    base = [*CLASSES, node_pool("gpu", "g5.xlarge", "g5.12xlarge"), group, claim("t/both", wants())]
+    plan = plan_of(*base, member, other, claiming("alone", "", "both"))
+    assert launched(plan) == ["g5.xlarge"]
+    assert [each.pod for each in plan.pending] == ["t/member", "t/other"]
+    other["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1"
+    plan = plan_of(*base, member, other, claiming("alone", "", "both"))
+    assert plan.pending == ()
 
 
 def removal(*objects: Object) -> tuple[tuple[str, ...], list[str]]:

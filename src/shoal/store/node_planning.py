@@ -26,6 +26,7 @@ from shoal.autoscale.nodes.interruption_risk import RESTART_S, with_rates
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.seen_machines import SeenMachines
 from shoal.engine.cluster import Cluster
 from shoal.store.inventory import Inventory
 from shoal.store.node_scaling import (
@@ -83,6 +84,7 @@ class ScalingOptions:
     """What comes before provisioning."""
     devices: KnownDevices = field(default_factory=KnownDevices)
     """Of the last planning, where there was one."""
+    machines: SeenMachines = field(default_factory=SeenMachines)
 
 
 def undecided_scaling(
@@ -95,10 +97,15 @@ def undecided_scaling(
     """What a planning depends on after the scheduler has decided; nothing is planned yet."""
     objects = scaling_objects(inventory)
     zones = zones_of(inventory)
-    types = {pool.name: with_rates(pool, options.types_of(pool, zones)) for pool in objects.pools}
+    options.machines.note((each.value for each in inventory.of(Node)), options.now.timestamp())
+    types = {
+        pool.name: options.machines.applied(pool, with_rates(pool, options.types_of(pool, zones)))
+        for pool in objects.pools
+    }
     classes = capacity_of_classes(inventory)
     waiting = {key: with_stated_capacity(pod, classes) for key, pod in waiting.items()}
     nodes = _nodes(inventory, objects, types, cluster, waiting, options.now)
+    options.devices.begin(options.now.timestamp())
     devices, stripped = planned_devices(
         inventory, objects.pools, types, [node.existing for node in nodes], list(waiting.values()), options.devices
     )

@@ -6,7 +6,7 @@ Nothing is read where no pod has claims, apart from whether pools publish device
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -38,6 +38,8 @@ _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 _MOVED: Final = "@moved"
 """After the name of a claim whose pods move together, and which is then allocated again."""
 
+_REMEMBERED_S: Final = 3600.0
+"""How long the devices of nodes that are gone are expected of the next ones."""
 _MOST_SETS: Final = 1000
 """Sets of devices that are kept up to date; those of claims that are gone are forgotten at times."""
 
@@ -115,6 +117,13 @@ def _complete(pieces: Iterable[ResourceSlice]) -> dict[str, list[ResourceSlice]]
     return found
 
 
+class _Example(NamedTuple):
+    labels: Mapping[str, str]
+    """Of the pool."""
+    pieces: _Pieces
+    seen_s: float
+
+
 class KnownDevices:
     """The slices and classes as of the last planning, so that expressions are evaluated on what has changed only."""
 
@@ -123,6 +132,23 @@ class KnownDevices:
         self._classes: dict[str, DeviceClass] = {}
         self._facts: dict[str, tuple[ResourceSlice, SliceFacts]] = {}
         self._made: dict[str, tuple[tuple[object, ...], tuple[ResourceSlice, ...]]] = {}
+        self._examples: dict[str, _Example] = {}
+        self._now_s = 0.0
+
+    def begin(self, now_s: float) -> None:
+        """Another planning."""
+        self._now_s = now_s
+
+    def example(self, row: str, pool: NodePool, found: _Pieces) -> _Pieces:
+        """The slices of a node of this pool and type, or for an hour those that the last one had: without it, a node
+        whose devices differ from what was expected would be removed as empty, and provisioned again.
+        """
+        if found:
+            self._examples[row] = _Example(pool.labels, found, self._now_s)
+            return found
+        last = self._examples.get(row)
+        is_valid = last is not None and last.labels == pool.labels and self._now_s - last.seen_s < _REMEMBERED_S
+        return last.pieces if last is not None and is_valid else ()
 
     def update(self, classes: Iterable[DeviceClass], pieces: Iterable[ResourceSlice]) -> dict[str, SliceFacts]:
         """The slices by name, as facts; `sets` is of these from now on."""
@@ -305,7 +331,7 @@ def _templates(
     for pool in pools:
         for one in types.get(pool.name, ()):
             row = row_name(pool.name, one.name)
-            example = tuple(examples.get(row, ()))
+            example = known.example(row, pool, tuple(examples.get(row, ())))
             if not (example or gives_by_claims(pool.labels)) or not _may_be_of(pool, one):
                 continue
 

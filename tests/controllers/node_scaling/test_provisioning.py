@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+from msgspec.structs import replace
+
 from build.scaled_clusters import QUICK, scaled_cluster
 from build.virtual_time import virtual
+from shoal.autoscale.nodes.instance_types import InstanceType
 from shoal.autoscale.nodes.pool_modes import MODE
+from shoal.autoscale.nodes.pools import NodePool
 from shoal.client.ecosystem_kinds import NODE_POOLS
+from shoal.client.item import Obj
 from shoal.client.kind import PODS
 from shoal.embedded.cloud.settings import CloudSettings
 
@@ -23,6 +29,53 @@ async def test_a_gang_runs_one_boot_time_after_it_was_created(tmp_path: Path) ->
         assert len(await world.nodes()) == len(await world.instances()) == 8
         assert [request.count for request in world.cloud.requests] == [8]
         assert took_s <= QUICK.at_s("devices") + 15
+
+
+def _container(limits: dict[str, str]) -> Obj:
+    return {"name": "main", "image": "trainer", "resources": {"limits": limits}}
+
+
+@pytest.mark.parametrize("wrong", ["memory", "nvidia.com/gpu.product"])
+def test_a_machine_that_is_not_what_its_catalogue_says_is_bought_once(tmp_path: Path, wrong: str) -> None:
+    @virtual
+    async def with_wrong_catalogue() -> None:
+        async with scaled_cluster(tmp_path) as world:
+            read = world.cloud.instance_types
+
+            async def as_listed(pool: NodePool) -> tuple[InstanceType, ...]:
+                labels = {wrong: ("NVIDIA-A10-24Q",)} if wrong != "memory" else {}
+                return tuple(replace(one, overhead={}, labels={**one.labels, **labels}) for one in await read(pool))
+
+            world.cloud.instance_types = as_listed  # type: ignore[method-assign]
+            await world.add_pool(types=["g5.xlarge"], disruption={"consolidateAfter": "10s"})
+            if wrong == "memory":
+                await world.pod("large", 0, containers=[_container({"memory": "15.9Gi"})])
+            else:
+                await world.pod("choosy", 1, nodeSelector={wrong: "NVIDIA-A10-24Q"})
+            await world.cluster.pass_time(120)
+            assert len(world.cloud.requests) == 1
+            assert await world.instances() == []
+
+    with_wrong_catalogue()
+
+
+@virtual
+async def test_a_pod_that_no_new_node_helps_gets_fewer_and_fewer_of_them(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path) as world:
+        await world.add_pool(types=["g5.xlarge"], disruption={"consolidateAfter": "10s"})
+        await world.pod("large", 0, containers=[_container({"cpu": "3.8"})])
+        taken: set[str] = set()
+        for _ in range(160):
+            # What runs on every node, and no plan knows.
+            for name in {each["metadata"]["name"] for each in await world.nodes()} - taken:
+                notes = {"kubernetes.io/config.mirror": "x"}
+                await world.pod(f"static-{name}", 0, notes=notes, nodeName=name, containers=[_container({"cpu": "1"})])
+                taken.add(name)
+            await world.cluster.pass_time(2)
+        assert 2 <= len(world.cloud.requests) <= 4
+        assert await world.instances() == []
+        said = [each["message"] for each in await world.cluster.events("large") if each["reason"] == "NotProvisioned"]
+        assert any("nodes have started for it, but its scheduler places it" in each for each in said)
 
 
 @virtual

@@ -153,3 +153,19 @@ async def test_a_claim_of_karpenter_and_its_node_are_left_alone(tmp_path: Path) 
         await world.cluster.pass_time(300)
         assert [node["metadata"]["name"] for node in await world.nodes()] == ["old"]
         assert [claim["metadata"]["name"] for claim in await world.claims()] == ["old"]
+
+
+@virtual
+async def test_a_node_with_a_pod_whose_rules_cannot_be_read_is_not_removed_as_empty(tmp_path: Path) -> None:
+    async with scaled_cluster(tmp_path) as world:
+        await world.add_pool(types=["g5.xlarge"], disruption={"consolidateAfter": "10s"})
+        await world.pod("first", 1)
+        await world.until_running("first", 1, within_s=120)
+        (home,) = await world.nodes()
+        rule = {"key": "generation", "operator": "Gt", "values": ["new"]}
+        preferred = [{"weight": 1, "preference": {"matchExpressions": [rule]}}]
+        affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        await world.pod("odd", 0, nodeName=home["metadata"]["name"], affinity=affinity)
+        await world.cluster.delete(PODS, "first")
+        await world.cluster.pass_time(90)
+        assert (len(await world.nodes()), await world.running("odd")) == (1, 1)

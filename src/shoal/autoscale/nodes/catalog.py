@@ -122,6 +122,8 @@ class Catalog:
         if not is_plain:
             return np.ones(len(rows), np.bool_)
         odd = self.cluster.devices.odd
+        if not odd:
+            return np.zeros(len(rows), np.bool_)
         return np.fromiter((row in odd for row in rows.tolist()), np.bool_, len(rows))
 
     def holding(self, rows: Rows, charges: Sequence[Charge]) -> Flags:

@@ -32,6 +32,11 @@ _MOST_DIVIDED: Final = 10
 _MOST_OF_SOME: Final = 8
 """The same of two or three nodes."""
 _MOST_DIVISIONS: Final = 60
+_MOST_GROUPS: Final = 4000
+_LEAST_GROUPS: Final = 500
+_GROUPS_BY_PODS: Final = 400_000
+"""Groups of pods of which the price is computed: fewer the more pods there are."""
+
 
 PlacedPod = tuple[PlannedPod, PodVariant, VariantChoice]
 GroupKey = tuple[tuple[int, int, PodLoss], ...]
@@ -86,6 +91,31 @@ class GroupPrices:
                 return None
             node.take(pod, variant, choice, found, template.catalog.charge(variant.ask))
         return node
+
+
+def cheaper_nodes(
+    nodes: Sequence[tuple[PlannedNode, PoolTemplate]],
+    templates: Sequence[PoolTemplate],
+    domains: TopologyDomains,
+    *,
+    keeps_min_values: bool,
+) -> list[tuple[PlannedNode, PoolTemplate]] | None:
+    """The pods of these nodes on nodes that cost no more in all, with their pools; None where a group finds none. Pods
+    stay in pools of the same weight.
+    """
+    made: list[tuple[PlannedNode, PoolTemplate]] = []
+    for weight in dict.fromkeys(template.pool.weight for template in templates):
+        equal = [template for template in templates if template.pool.weight == weight]
+        own = [node for node, template in nodes if template.pool.weight == weight]
+        pods = sum(len(node.pods) for node in own)
+        most = min(max(_GROUPS_BY_PODS // max(pods, 1), _LEAST_GROUPS), _MOST_GROUPS)
+        groups = GroupPrices(equal, domains, keeps_min_values=keeps_min_values, most=most)
+        for placed in reduced([node.placed for node in own], groups):
+            found = groups.node(placed, f"reduced-{len(made)}", len(made))
+            if found is None:
+                return None
+            made.append(found)
+    return made
 
 
 def reduced(nodes: Sequence[Sequence[PlacedPod]], groups: GroupPrices) -> list[list[PlacedPod]]:

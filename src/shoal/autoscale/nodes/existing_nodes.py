@@ -227,6 +227,10 @@ class ExistingNodes:
     def name_of(self, row: int) -> str:
         return self._row_names[row]
 
+    def host_of(self, row: int) -> str:
+        """Its label, which is not the name of the Node on every cloud."""
+        return self.domain_nodes[self._row_names[row]].labels[HOSTNAME_LABEL]
+
     def requirements_of(self, row: int) -> RequirementSet:
         return self._requirements[row]
 

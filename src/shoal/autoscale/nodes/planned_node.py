@@ -78,8 +78,8 @@ class PlannedNode:
         self.placed: list[tuple[PlannedPod, PodVariant, VariantChoice]] = []
         self.charges: list[Charge] = []
         self.host_ports: tuple[HostPort, ...] = template.host_ports
-        self.refused: set[VariantKey] = set()
-        """Shapes and variants that it cannot take any more."""
+        self.refused: set[int] = set()
+        """Numbers of the shapes and variants that it cannot take any more."""
 
     def take(
         self, pod: PlannedPod, variant: PodVariant, choice: VariantChoice, found: NarrowedNode, charge: Charge

@@ -23,12 +23,16 @@ class SharedClaimPlaces:
         self._home: dict[str, str] = {}
         """The planned node with the claim's devices."""
         self._placed: set[str] = set()
+        self._gang: dict[str, int] = {}
+        """The number of the gang, of pods that are placed with others or not at all."""
 
     def begin(self, units: Iterable[Sequence[PlannedPod]]) -> None:
         """Another attempt with these pods."""
-        self._peers, self._home, self._placed = {}, {}, set()
-        for unit in units:
+        self._peers, self._home, self._placed, self._gang = {}, {}, set(), {}
+        for number, unit in enumerate(units):
             for pod in unit:
+                if pod.shared_claims and len(unit) > 1:
+                    self._gang[pod.key] = number
                 for claim in pod.shared_claims:
                     self._peers.setdefault(claim, []).append(pod)
 
@@ -37,9 +41,12 @@ class SharedClaimPlaces:
         return pod.key in self._placed
 
     def peers(self, pod: PlannedPod) -> list[PlannedPod]:
-        """The pod and those that share a claim with it and are on no node yet; empty if there is nothing to share."""
+        """The pod and those that share a claim with it and are on no node yet; empty if there is nothing to share. A
+        member of a gang is placed with the gang.
+        """
         claims = [claim for claim in pod.shared_claims if not self._is_allocated(claim)]
         found = {each.key: each for claim in claims for each in self._peers.get(claim, ())}
+        found = {key: each for key, each in found.items() if self._gang.get(key) in (None, self._gang.get(pod.key))}
         return list(found.values()) if len(found) > 1 else []
 
     def refusal(self, pod: PlannedPod, node: str | None) -> str:

@@ -104,6 +104,13 @@ class ScalingState:
         """All objects that can be read."""
         return Inventory(self._all_documents())
 
+    def homes_of_unread(self) -> frozenset[str]:
+        """The nodes with pods that could not be read: such a node only seems to be empty."""
+        raw = (item.obj() for item in self._informers.of(PODS) if isinstance(self._documents.get(item), UserError))
+        ended = ("Succeeded", "Failed")
+        running = (each for each in raw if (each.get("status") or {}).get("phase") not in ended)
+        return frozenset(str(each["spec"].get("nodeName") or "") for each in running) - {""}
+
     def _all_documents(self) -> Iterator[Document]:
         served = (each for kind in _OF_CLAIMS if (each := self._served.find(kind)) is not None)
         for kind in (*self._kinds, *served):

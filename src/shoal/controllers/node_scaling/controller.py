@@ -30,6 +30,7 @@ from shoal.autoscale.nodes.before_provisioning import FreeingPolicy
 from shoal.autoscale.nodes.plan import NodePlan, PlanningSettings
 from shoal.autoscale.nodes.planning_input import PlanningInput, pod_key
 from shoal.autoscale.nodes.pools import NodePool
+from shoal.autoscale.nodes.seen_machines import SeenMachines
 from shoal.autoscale.nodes.static_pools import static_change
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_POOLS, PROVISIONING_REQUESTS
@@ -38,7 +39,7 @@ from shoal.client.kind import NODES, PODS, Kind
 from shoal.client.loop import Loop
 from shoal.client.presence import Presence
 from shoal.client.served import Served
-from shoal.cloud.port import Cloud, CloudInstance
+from shoal.cloud.port import Cloud
 from shoal.controllers.node_scaling.buffer_demand import BufferDemand
 from shoal.controllers.node_scaling.capacity_buffers import CapacityBuffers
 from shoal.controllers.node_scaling.claim_conditions import ClaimConditions
@@ -49,6 +50,7 @@ from shoal.controllers.node_scaling.computations import Computations
 from shoal.controllers.node_scaling.figures import NodeScalingFigures, NodeScalingObserver, costs, counted
 from shoal.controllers.node_scaling.orphans import Orphans
 from shoal.controllers.node_scaling.parts import ScalingParts
+from shoal.controllers.node_scaling.pass_times import EVERY_S, GATHER_S, SEARCH_S, PassTimes
 from shoal.controllers.node_scaling.pools import PoolStatuses, mode_of
 from shoal.controllers.node_scaling.provisioning import Provisioning
 from shoal.controllers.node_scaling.provisioning_requests import ProvisioningRequests
@@ -63,11 +65,6 @@ from shoal.store.planned_devices import KnownDevices
 
 _log = logging.getLogger("shoal.nodes")
 _PASS: Final[Key] = ("", "pass")
-_GATHER_S: Final = 1.0
-"""Pods are often created one after the other; they are planned together."""
-_EVERY_S: Final = 10.0
-_SEARCH_S: Final = 60.0
-"""How often nodes to remove are searched for although nothing has changed."""
 
 
 class NodeScalingController:
@@ -102,16 +99,9 @@ class NodeScalingController:
         self._removals = Removals(parts, self._provisioning)
         self._orphans = Orphans(context, cloud, self.observer)
         self._facts = ClaimConditions(context, parts.writer)
-        self._has_changed = True
-        """Whether anything that a search for nodes to remove depends on has changed since the last one."""
-        self._searched_s = float("-inf")
-        self._is_stirred = True
-        """Whether anything at all has changed since the last pass."""
-        self._due_s = float("-inf")
-        """When a pass is needed although nothing has changed."""
-        self._last_instances: tuple[CloudInstance, ...] = ()
+        self._times = PassTimes()
         self._computations = Computations()
-        self._devices = KnownDevices()
+        self._devices, self._machines = KnownDevices(), SeenMachines()
         self._found = asyncio.Event()
         self._pools = NODE_POOLS
         """In the version that is served, once there is one."""
@@ -156,7 +146,7 @@ class NodeScalingController:
         self._wake()
 
     def _changed(self) -> None:
-        self._has_changed = True
+        self._times.note_change()
         self._wake()
 
     def _changed_if(
@@ -166,32 +156,20 @@ class NodeScalingController:
             self._changed()
 
     def _wake(self) -> None:
-        self._is_stirred = True
-        self._loop.wake(_PASS, _GATHER_S)
+        self._times.note_stir()
+        self._loop.wake(_PASS, GATHER_S)
 
     # -- one pass -----------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, _: Key) -> float | None:
-        left_s = await self._idle_s()
-        if left_s > 0:
-            return min(left_s, _EVERY_S)
-        # A pass that fails is repeated as a whole.
-        self._is_stirred, self._due_s = False, float("-inf")
+        clock, times = self._context.clock, self._times
+        left_s = times.idle_s(clock.seconds())
+        if left_s > 0 and await self._cloud.instances() == times.instances:
+            return min(left_s, EVERY_S)
+        times.begin()
         soonest_s = await self._pass()
-        now_s = self._context.clock.seconds()
-        # While pods wait, objects matter whose changes are not followed.
-        is_busy = self.figures.waiting_pods > 0
-        self._due_s = now_s + min(_EVERY_S if is_busy else _SEARCH_S, _SEARCH_S if soonest_s is None else soonest_s)
-        return None if soonest_s is None else min(soonest_s, _EVERY_S)
-
-    async def _idle_s(self) -> float:
-        """How long nothing has to be done: no object has changed, nothing is due, and the cloud has the same instances
-        as at the last pass.
-        """
-        left_s = self._due_s - self._context.clock.seconds()
-        if self._is_stirred or left_s <= 0 or await self._cloud.instances() != self._last_instances:
-            return 0.0
-        return left_s
+        times.end(clock.seconds(), soonest_s, is_busy=self.figures.waiting_pods > 0)
+        return None if soonest_s is None else min(soonest_s, EVERY_S)
 
     async def _pass(self) -> float | None:
         """Look at everything; returns the seconds after which that is due again, or None without nodes."""
@@ -219,7 +197,7 @@ class NodeScalingController:
         await self._remove_forced(world)
         # Decisions need the claims as they are now.
         soonest.append(await self._decide(state, await self._world(state.inventory(), self._claims_now(), pools)))
-        return min((each for each in soonest if each is not None), default=_SEARCH_S if claims else None)
+        return min((each for each in soonest if each is not None), default=SEARCH_S if claims else None)
 
     def _claims_now(self) -> list[NodeClaim]:
         """The NodeClaims that this controller wrote. Those of Karpenter have instances that it does not know: they
@@ -244,11 +222,11 @@ class NodeScalingController:
             for pool in found.pools
             if pool.name in pools
         }
-        self._last_instances = await self._cloud.instances()
+        self._times.instances = await self._cloud.instances()
         return World(
             claims=tuple(sorted(claims, key=lambda each: each.name)),
             nodes={each.value.metadata.name: each.value for each in inventory.of(Node)},
-            instances={each.provider_id or each.id: each for each in self._last_instances},
+            instances={each.provider_id or each.id: each for each in self._times.instances},
             pools=pools,
             modes={name: mode_of(item) for name, item in pools.items()},
             types=types,
@@ -269,6 +247,7 @@ class NodeScalingController:
             self._context.clock.now(),
             PlanningSettings(packing="LeastCost"),
             devices=self._devices,
+            machines=self._machines,
         )
         waiting = unschedulable(inventory)
         scaling, given = undecided_scaling(inventory, state.cluster, waiting, {}, options)
@@ -278,11 +257,12 @@ class NodeScalingController:
         kept = [pod for each in demand.booked for pod in each.pods]
         given, homeless = await self._computations.booked(given, kept)
         freed = await self._computations.freed(state.cluster, given, self._freeing, options.now)
-        given = freed.added_to(given)
+        given = self._provisioning.repeated.applied(freed.added_to(given), options.now.timestamp())
         return Situation(inventory, options, waiting, scaling, demand.added_to(given), demand, homeless, freed)
 
     async def _decide(self, state: ScalingState, world: World) -> float | None:
         """Which nodes to provision, which to take back, and which to remove."""
+        self._provisioning.note_started(world.claims)
         soonest = [await self._requests.advance()]
         found = await self._checked(world, await self._situation(state, world))
         if found is None:
@@ -294,12 +274,13 @@ class NodeScalingController:
             planned = plan
             found, plan = await self._confirmed(state, world, found, plan)
             if len(plan.new_nodes) < len(planned.new_nodes):
-                soonest.append(_GATHER_S)
+                soonest.append(GATHER_S)
         now_s = self._context.clock.seconds()
         soonest.append(found.freed.over_after_s(now_s))
         if plan.pending:
-            due = (self._failures.next_s(now_s), self._parts.refusals.next_s(now_s))
-            soonest += [max(each - now_s, _GATHER_S) for each in due if each is not None]
+            parts = self._failures, self._parts.refusals, self._provisioning.repeated
+            due = [each.next_s(now_s) for each in parts]
+            soonest += [max(each - now_s, GATHER_S) for each in due if each is not None]
         await self._requests.conclude(found.demand.to_provision, plan, world.launched(), world.claims_by_home())
         await self._repartitioning.carry_out(found.freed, plan)
         await self._provisioning.carry_out(plan, found.given.gangs, world.pools)
@@ -316,12 +297,15 @@ class NodeScalingController:
         # The nodes of static pools need no pods.
         pools = {pool.name for pool in found.given.pools if not pool.is_static}
         counted_claims = [claim for claim in world.claims if claim.pool in pools]
-        soonest.append(await self._provisioning.take_back(counted_claims, found.used(), both))
+        used = found.used() | state.homes_of_unread()
+        soonest.append(await self._provisioning.take_back(counted_claims, used, both))
         if plan.new_nodes or headroom.new_nodes or static.new_nodes:
             # What was planned has to be launched, and nothing is removed meanwhile.
             soonest.append(0.0)
             await self._removals.consider(None, {}, {})
-        elif not found.freed.is_holding and self._is_search_due():
+        elif not found.freed.is_holding and self._times.begins_search(
+            self._context.clock.seconds(), is_undecided=self._removals.is_undecided
+        ):
             soonest.append(await self._remove(state, world, found._replace(given=room), both))
         self._count(world, found.given, plan)
         return min((each for each in soonest if each is not None), default=None)
@@ -353,14 +337,6 @@ class NodeScalingController:
             return before, plan
         return now, await self._computations.confirmed(plan, before.given, now.given)
 
-    def _is_search_due(self) -> bool:
-        """Where nothing has changed, only time can make a difference."""
-        now_s = self._context.clock.seconds()
-        if not (self._has_changed or self._removals.is_undecided or now_s - self._searched_s >= _SEARCH_S):
-            return False
-        self._has_changed, self._searched_s = False, now_s
-        return True
-
     async def _remove(self, state: ScalingState, world: World, found: Situation, plan: NodePlan) -> float | None:
         claims = world.active_by_node()
         replaced = {name for claim in world.claims for name in claim.replaces}
@@ -368,14 +344,15 @@ class NodeScalingController:
             *plan.placed.values(),
             *replaced,
             *found.booked(),
+            *state.homes_of_unread(),
             *(name for name in world.nodes if name not in claims),
         }
         options = replace(found.options, protected=frozenset(protected))
         given = removal_input(found.scaling, found.given, found.inventory, state.cluster, options)
         decision = (await self._computations.removal(given)).decision
         if decision is not None and is_outdated(decision, found, state):
-            self._has_changed = True
-            return _GATHER_S
+            self._times.note_change()
+            return GATHER_S
         return await self._removals.consider(decision, claims, world.pools)
 
     async def _write_facts(self, world: World, scaling: NodeScaling) -> float | None:

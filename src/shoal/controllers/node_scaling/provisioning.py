@@ -8,8 +8,10 @@ from typing import Any, Final
 from shoal.api.pod import Pod
 from shoal.autoscale.node_claims.claim import INITIALIZED, NodeClaim, claim_of
 from shoal.autoscale.node_claims.claim_objects import claim_object, launch_groups
+from shoal.autoscale.nodes.before_provisioning import NOT_PROVISIONING
 from shoal.autoscale.nodes.plan import NewNode, NodePlan
 from shoal.autoscale.nodes.planning_input import PlanningInput
+from shoal.autoscale.nodes.repeated_provisioning import RepeatedProvisioning
 from shoal.client.item import Item
 from shoal.controllers.node_scaling.claim_events import pod_reference, pool_reference
 from shoal.controllers.node_scaling.parts import ScalingParts
@@ -28,8 +30,14 @@ class Provisioning:
         self._writer = parts.writer
         self._observer = parts.observer
         self._say = parts.say
+        self.repeated = RepeatedProvisioning()
         self._unneeded_since_s: dict[str, float] = {}
         """By the uid of the claim."""
+
+    def note_started(self, claims: Sequence[NodeClaim]) -> None:
+        """Look for nodes that have started: the pods that they were provisioned for should not wait any more."""
+        started = [claim.name for claim in claims if claim.has(INITIALIZED)]
+        self.repeated.note_started(started, [claim.name for claim in claims], self._context.clock.seconds())
 
     async def carry_out(self, plan: NodePlan, gangs: Mapping[str, str], pools: Mapping[str, Item]) -> None:
         """Write the NodeClaims of all new nodes; the next step launches them."""
@@ -54,6 +62,7 @@ class Provisioning:
                 replaces,
             )
             made = claim_of((await self._writer.create(claim, node.pool)).obj())
+            self.repeated.note_claim(made.name, node.pods)
             place = f"{node.launch.name} in {node.offering.zone} ({node.offering.capacity_type})"
             purpose = f"{len(node.pods)} pods" if node.pods else "the replicas of its pool"
             words = f"provisioning {place} for {purpose}, ${node.price:,.2f} per hour"
@@ -72,7 +81,9 @@ class Provisioning:
             if (pod := pods.get(refusal.pod)) is None:
                 continue
             if refusal.pod in given.forbidden:
-                self._tell(pod, "CapacityFreedFirst", refusal.reason)
+                is_held = refusal.reason.startswith(NOT_PROVISIONING)
+                reason = "CapacityFreedFirst" if is_held else "NotProvisioned"
+                self._tell(pod, reason, refusal.reason, is_normal=is_held)
                 continue
             cause = causes.get(gangs.get(refusal.pod, ""), refusal)
             by_pool = "; ".join(f"pool {pool}: {why}" for pool, why in sorted(cause.by_pool.items()))
