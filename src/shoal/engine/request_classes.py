@@ -95,7 +95,7 @@ class RequestClass:
             for rule, weight in ((score.compiled(cluster, ask), weight) for score, weight in profile.node_scores)
             if rule is not None
         ]
-        self._record_rules = None if self._filters else _record_rules(cluster, profile, ask)
+        self._record_rules = _record_rules(cluster, profile, ask)
         self._need_line: list[int] = charge.need.tolist()
         self._window = Window(cluster, cluster.all_rows()[:0])
         self._needs: NDArray[np.int64]
@@ -270,6 +270,8 @@ class RequestClass:
             key = self._base.item(row)
             for rule, weight in rules:
                 key += (rule(free, total) * weight) << RANK_BITS
+            if self._filters and not self._passes(row):
+                key = _INFEASIBLE
         elif not self._folded or keys.item(row) < _FEASIBLE_ABOVE:
             keys[row] = key
             return
@@ -278,6 +280,15 @@ class RequestClass:
             block = row >> BLOCK_BITS
             start = block << BLOCK_BITS
             self._blocks[block] = keys[start : start + BLOCK].max()
+
+    def _passes(self, row: int) -> bool:
+        window = self._window
+        window.rows = np.array([row])
+        for filter_ in self._filters:
+            verdicts = filter_(window)
+            if verdicts is not None and not verdicts[0]:
+                return False
+        return True
 
     def _scored(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Keys of rows that have enough capacity. A row ruled out by its labels stays far below any that is not."""
