@@ -55,5 +55,5 @@ async def _table(access: Access, run: WebRun, address: str) -> DataTable:
 def _fix(page: WebPage) -> str:
     if page.tables:
         return f"tables of {page.path}: {', '.join(one.key for one in page.tables)}"
-    words = unescape(re.sub("<[^>]*>", " ", " ".join(page.parts.values()))).split()
+    words = unescape(re.sub("<[^<>]*>", " ", " ".join(page.parts.values()))).split()
     return f"write it as in '/queues#waits'; the page says: {' '.join(words)}"
