@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import deque
 from collections.abc import Iterable
 from hashlib import blake2b
 
@@ -100,6 +101,7 @@ class CreatedPodCounter:
         self._judge = CreatedPodJudge(context)
         self.counted: list[CreatedPods] = []
         """Not stored yet."""
+        self._waiting: deque[tuple[Item, RecordedPod, Holder]] = deque()
         self._seen: set[str] = set()
         """By uid."""
         self._since_ms = -1
@@ -112,13 +114,21 @@ class CreatedPodCounter:
         if item.uid in self._seen:
             return
         self._seen.add(item.uid)
-        try:
-            found = self._judge.read(item, pod, holder, self._since_ms)
-        except Exception:  # noqa: BLE001 - a rule that fails for an unusual pod must not end the record of devices
-            _log.exception("pod %s/%s is not judged by the admission rules", item.namespace, item.name)
-            return
-        if found is not None:
-            self.counted.append(found)
+        self._waiting.append((item, pod, holder))
+
+    def judge(self, most: int) -> bool:
+        """Judge so many of the pods by the admission rules; whether none is left. For a pod without an owner this takes
+        longer than to record it, and nothing waits for it."""
+        for _ in range(min(most, len(self._waiting))):
+            item, pod, holder = self._waiting.popleft()
+            try:
+                found = self._judge.read(item, pod, holder, self._since_ms)
+            except Exception:  # noqa: BLE001 - a rule that fails for an unusual pod must not end the record of devices
+                _log.exception("pod %s/%s is not judged by the admission rules", item.namespace, item.name)
+                continue
+            if found is not None:
+                self.counted.append(found)
+        return not self._waiting
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""

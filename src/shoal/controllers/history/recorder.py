@@ -145,7 +145,7 @@ class HistoryRecorder:
             self._end_pod(gone, changes)
         for uid in list(self._dirty)[:_AT_ONCE]:
             self._read_pod(self._dirty.pop(uid), changes, now)
-        is_done = not self._dirty and not self._gone
+        is_done = not self._dirty and not self._gone and self._created.judge(_AT_ONCE)
         if is_done:
             if (budgets := self._namespaces.changed_budgets()) is not None:
                 self._history.team_budgets.write(budgets, now)
@@ -155,15 +155,21 @@ class HistoryRecorder:
             for uid, held in list(self._borrowed.changed(self._holdings, now, is_new=bool(changes.holdings))):
                 self._holdings[uid] = changes.holdings[uid] = held
         if is_done or changes.machines or changes.holdings or changes.waits:
-            if not is_done:
-                # Earlier changes than now are not stored yet.
-                changes.recorded_ms = self._history.ledger.recorded_ms() or now
-            with self._history.tables.transaction():
-                self._history.ledger.write(changes)
-                self._history.created.add(self._created.counted)
-            self._created.stored()
+            self._write(changes, is_done=is_done)
         self._compact(now)
         return is_done
+
+    def _write(self, changes: LedgerChanges, *, is_done: bool) -> None:
+        if not is_done:
+            # Earlier changes than now are not stored yet.
+            changes.recorded_ms = self._history.ledger.recorded_ms() or changes.recorded_ms
+        with self._history.tables.transaction():
+            self._history.ledger.write(changes)
+            # With the moment from which a later recorder goes on, so that none is counted twice.
+            if is_done:
+                self._history.created.add(self._created.counted)
+        if is_done:
+            self._created.stored()
 
     def _pause_s(self) -> float:
         """Moments come from the objects, so what is recorded later is as exact."""
