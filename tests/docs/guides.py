@@ -68,7 +68,7 @@ def _is_like(sample: str, line: str) -> bool:
 def run_in_shell(lines: list[str], folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
     """In an own home, with the programs of a folder before all others. Output of both kinds comes in order."""
     # Several tests run at the same time, so a cluster takes any free port.
-    script = "\n".join(line.replace(_START, f"{_START} --port 0 --metrics-port 0") for line in lines)
+    script = "\n".join(line.replace(_START, f"{_START} --port 0 --metrics-port 0 --web-port 0") for line in lines)
     environment = {name: value for name, value in os.environ.items() if name not in ("KUBECONFIG", "XDG_STATE_HOME")}
     return subprocess.run(
         ["bash", "-euxo", "pipefail", "-c", script],
