@@ -111,7 +111,7 @@ class Hold(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Without the time of now, so that equal decisions are told once."""
+        """The reason does not contain the present time, so an Event is not recorded again for an equal decision."""
         return (
             f"{NOT_PROVISIONING}{self.words} first; a node is provisioned if the pod still waits "
             f"{self.timeout_s / 60:g} minutes after it was refused"

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from shoal.api.conditions import find_condition
 from shoal.api.decode import Document, Unknown
 from shoal.api.pod import Pod
+from shoal.api.pod_phases import TERMINAL_PHASES
 from shoal.client.context import Context
 from shoal.client.ecosystem_kinds import NODE_CLAIMS, NODE_POOLS
 from shoal.client.item import Item
@@ -107,8 +108,7 @@ class ScalingState:
     def homes_of_unread(self) -> frozenset[str]:
         """The nodes with pods that could not be read: such a node only seems to be empty."""
         raw = (item.obj() for item in self._informers.of(PODS) if isinstance(self._documents.get(item), UserError))
-        ended = ("Succeeded", "Failed")
-        running = (each for each in raw if (each.get("status") or {}).get("phase") not in ended)
+        running = (each for each in raw if (each.get("status") or {}).get("phase") not in TERMINAL_PHASES)
         return frozenset(str(each["spec"].get("nodeName") or "") for each in running) - {""}
 
     def _all_documents(self) -> Iterator[Document]:
