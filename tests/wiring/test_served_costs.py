@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 from pathlib import Path
 
@@ -120,3 +121,20 @@ async def test_figures_are_computed_again_and_nodes_without_a_price_have_none(tm
         machines.clear()
         prices.compute()
         assert prices.figures.prices == []
+
+
+@virtual
+async def test_figures_are_computed_each_minute_also_where_the_price_of_no_node_is_known(tmp_path: Path) -> None:
+    looks: list[float] = []
+    async with small_cluster(tmp_path) as cluster:
+        context = cluster.context()
+
+        def machines() -> list[Machine]:
+            looks.append(context.clock.seconds())
+            return [Machine("n2", START, None, "unknown", capacity="spot")]
+
+        prices = PriceFigures(context, CostSettings(PriceFile()), tmp_path / "history", machines, list)
+        cluster.tasks.append(asyncio.ensure_future(prices.run()))
+        await cluster.pass_time(200)
+        assert prices.figures.prices == []
+        assert 3 <= len(looks) <= 4
